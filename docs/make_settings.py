@@ -11,7 +11,6 @@ from typing import Any, Dict, Iterator, Union, get_args, get_origin, get_type_hi
 
 from edp_mx.config import ExperimentConfig
 from edp_mx.models.registry import FAMILIES
-from edp_mx.runs.pretraining.config import PretrainingConfig
 from edp_mx.runtime.settings import describe_bounds
 
 PAGE = Path(__file__).with_name("settings.md")
@@ -31,19 +30,13 @@ Here, and in `--set training.epochs=20`, the keys are joined by dots. A default 
 set". Paths are relative to the working directory. A share or a fraction is a number from 0 to 1,
 not a percentage. [Your own corpus](own-corpus.md) says how configurations are laid over each other.
 """
-PRETRAINING = """\
-## Pre-training
-
-The keys that `edp-mx pretrain` reads. Its `model` is the BERT above.
-"""
 TYPES = {bool: "true or false", int: "whole number", float: "number", str: "text"}
 PLURALS = {bool: "truths", int: "whole numbers", float: "numbers", str: "texts"}
 
 
 def make_page() -> str:
     """Return the whole page."""
-    parts = [HEAD, *_sections(ExperimentConfig, "", "##"), PRETRAINING]
-    return "\n".join([*parts, *_sections(PretrainingConfig, "", "###")])
+    return "\n".join([HEAD, *_sections(ExperimentConfig, "", "##")])
 
 
 def meanings(cls: type) -> Dict[str, str]:
@@ -62,12 +55,11 @@ def meanings(cls: type) -> Dict[str, str]:
 
 def _sections(cls: type, prefix: str, heading: str) -> Iterator[str]:
     """Yield a table for a dataclass and for each below it; of a model, for each family."""
-    is_training = cls is ExperimentConfig
     yield from _table(cls, prefix, f"{heading} {f'`{prefix[:-1]}`' if prefix else 'Top level'}")
     for field in dataclasses.fields(cls):
         kind = get_type_hints(cls)[field.name]
         if field.name == "model" and prefix == "":
-            for name, family in FAMILIES.items() if is_training else ():
+            for name, family in FAMILIES.items():
                 yield from _table(family.config, "model.", f"{heading} `model` of family {name}")
             continue
         for each in (kind, *get_args(kind)):  # a setting may be a text or a mapping

@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import Any, Sequence, Type, TypeVar, Union, overload
 
 from edp_mx.data.config import DataConfig
-from edp_mx.data.readers.columns_config import NO_SLOTS
+from edp_mx.data.labels import LabelsConfig
+from edp_mx.data.readers.columns_config import NONE
 from edp_mx.dp.accounting.config import PrivacyConfig
 from edp_mx.errors import UserError
 from edp_mx.models.checkpoints.adopted import adopt_sizes
@@ -35,8 +36,8 @@ class ExperimentConfig(Settings):
 
     Attributes:
         name: the beginning of the run directory's name; by default the names of the files.
-        task: what is learned: intent_slot (an intent per utterance, and slots) or classification
-            (a label per text).
+        task: what is learned: intent_slot (an intent per utterance, and slots), classification
+            (a label per text) or masked_lm (pieces that are masked; a BERT's pre-training).
         model: `family` (an entry of `models.registry`) chooses which keys there are.
         privacy: how the gradients are made private.
     """
@@ -49,18 +50,26 @@ class ExperimentConfig(Settings):
     training: TrainingConfig = field(default_factory=TrainingConfig)
 
     def __post_init__(self) -> None:
-        """Have the corpus of a task without slots read without, and say so in its settings."""
+        """Have a corpus read without what its task does not have, and say so in its settings."""
         super().__post_init__()
-        columns = self.data.columns
-        if TASKS[self.task].has_slots or columns.slots == NO_SLOTS:
-            return
-        for name in ("slots", "spans"):
-            if getattr(columns, name) is not None:
+        task, data = TASKS[self.task], self.data
+        absent = (
+            *("slots", "spans") * (not task.has_slots),
+            *("intent",) * (not task.has_labels),
+        )
+        for name in absent:
+            if getattr(data.columns, name) not in (None, NONE):
                 raise SettingError(
                     f"data.columns.{name}", f"must be left out, because task: {self.task} has none"
                 )
-        data = replace(self.data, columns=replace(columns, slots=NO_SLOTS))
-        object.__setattr__(self, "data", data)
+        if data.labels.source == NONE and task.has_labels:
+            raise SettingError(
+                "data.labels.source", f"must not be none, because task: {self.task} has labels"
+            )
+        without = {name: NONE for name in absent if name != "spans"}
+        columns = replace(data.columns, **without)
+        labels = data.labels if task.has_labels else LabelsConfig(NONE)
+        object.__setattr__(self, "data", replace(data, columns=columns, labels=labels))
 
 
 @overload

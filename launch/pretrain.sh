@@ -1,15 +1,16 @@
 #!/usr/bin/env bash
-# Pre-trains a BERT on public text with Horovod workers:  launch/pretrain.sh CONFIG … [--set key=value …]
+# Pre-trains a BERT on plain text, which is launch/train.sh with a configuration whose task is
+# masked_lm:  launch/pretrain.sh CONFIG … [--set key=value …]
 #
 #   edp-mx data text snips nlu_eval communication health video --size 4000 --out text/for_atis.txt.gz
-#   NP=2 launch/pretrain.sh configs/pretrain/pretraining.yaml --set text.train=[text/for_atis.txt.gz]
+#   NP=2 launch/pretrain.sh configs/pretrain/pretraining.yaml --set data.path=text/for_atis.txt.gz
 #   NP=2 launch/pretrain.sh --resume runs/pretraining-20260101-120000
 #   NP=16 HOSTS=host1:8,host2:8 launch/pretrain.sh configs/pretrain/public_text.yaml
 #
 # NP is the number of workers (default 8). EDP_MX_GPU=1 sets up for GPUs.
 set -euo pipefail
 if [ $# = 0 ] || [ "$1" = --help ]; then
-  sed -n '2,9s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"
+  sed -n '2,10s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"
   exit $(($# == 0 ? 2 : 0))
 fi
-. "$(dirname "${BASH_SOURCE[0]}")/workers.sh" pretrain "$@"
+. "$(dirname "${BASH_SOURCE[0]}")/workers.sh" train "$@"

@@ -21,7 +21,6 @@ from edp_mx.errors import UserError
 SUBCOMMANDS = {
     "init": "write a configuration for a corpus of one's own, ready to train",
     "train": "train a model from a configuration",
-    "pretrain": "pre-train a BERT on public text",
     "watch": "show how far a running job is",
     "evaluate": "score a finished run",
     "predict": "understand utterances with a trained model",

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Dict
 
 from edp_mx.cli.console import add_command, print_json, refuse_filled
-from edp_mx.errors import UserError
 from edp_mx.runtime.progress import start_logging
 
 if TYPE_CHECKING:
@@ -64,44 +63,29 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def run_import(arguments: argparse.Namespace) -> int:
     """Read any layout and write the one that training reads."""
-    from edp_mx.models.checkpoints.huggingface import read_checkpoint
+    from edp_mx.data.origin import ORIGIN, write_origin
+    from edp_mx.models.checkpoints.huggingface import read_checkpoint, write_checkpoint
+    from edp_mx.runs.ancestors import origin_of
 
     start_logging(is_first=True)
-    refuse_filled(arguments.out)
-    return _write(arguments.out, read_checkpoint(arguments.folder), source=arguments.folder)
+    out = arguments.out
+    refuse_filled(out)
+    checkpoint = read_checkpoint(arguments.folder)
+    write_origin(out / ORIGIN, origin_of(arguments.folder))  # first: no weights without it
+    config, tokenizer = checkpoint.config, checkpoint.tokenizer
+    write_checkpoint(out, config=config, tokenizer=tokenizer, tensors=checkpoint.tensors)
+    return _tell(out, checkpoint)
 
 
 def run_export(arguments: argparse.Namespace) -> int:
     """Write the BERT of a run, with its heads."""
-    from edp_mx.dp.weights import weights_of
-    from edp_mx.models.checkpoints.huggingface import Checkpoint, bert_tensors
+    from edp_mx.runs.export import export
     from edp_mx.runs.trained import load_run
 
-    run, pretrained = arguments.run_directory, arguments.run_directory / "model"
-    if (pretrained / "config.json").exists():
-        raise UserError(f"{run} is a pre-training run: {pretrained} is in this layout already")
-    refuse_filled(arguments.out)
-    trained: Any = load_run(run)
-    if trained.config.model.family != "bert":
-        raise UserError(
-            f"{run} trained a {trained.config.model.family}; only a run with model.family: bert "
-            "can be exported"
-        )
-    if trained.config.model.trained == "prefix":
-        raise UserError(
-            f"{run} has model.trained: prefix, and this layout has no place for a prefix"
-        )
-    model, vocabulary = trained.model, trained.vocabulary
-    checkpoint = Checkpoint(
-        trained.config.model, vocabulary.tokenizer, bert_tensors(model.encoder.bert)
-    )
-    return _write(
-        arguments.out,
-        checkpoint,
-        source=run,
-        more_tensors={n: w for head in model.heads.values() for n, w in weights_of(head).items()},
-        more_settings={"intents": list(vocabulary.intents), "slots": list(vocabulary.slots)},
-    )
+    out = arguments.out
+    refuse_filled(out)
+    trained = load_run(arguments.run_directory)
+    return _tell(out, export(trained.run, trained.config, trained.model, trained.vocabulary, out))
 
 
 def run_describe(arguments: argparse.Namespace) -> int:
@@ -128,23 +112,6 @@ def _as_json(checkpoint: Checkpoint) -> Dict[str, Any]:
         "has_pooler": checkpoint.has_pooler,
         "has_masked_lm": checkpoint.has_masked_lm,
     }
-
-
-def _write(out: Path, checkpoint: Checkpoint, *, source: Path, **more: Any) -> int:
-    """Write a checkpoint with the origin of its source, and print its sizes."""
-    from edp_mx.data.origin import ORIGIN, write_origin
-    from edp_mx.models.checkpoints.huggingface import write_checkpoint
-    from edp_mx.runs.ancestors import origin_of
-
-    write_origin(out / ORIGIN, origin_of(source))  # first: no weights without it
-    write_checkpoint(
-        out,
-        config=checkpoint.config,
-        tokenizer=checkpoint.tokenizer,
-        tensors=checkpoint.tensors,
-        **more,
-    )
-    return _tell(out, checkpoint)
 
 
 def _tell(folder: Path, checkpoint: Checkpoint) -> int:

@@ -14,14 +14,14 @@ from edp_mx.data.sources import STANDIN_SIZE
 from edp_mx.errors import UserError
 
 TEXT_EXAMPLES = """\
-One utterance per line, its tokens with a blank between them, corpus after corpus: what
-`edp-mx pretrain` and `edp-mx data train-embeddings` read. Leave out the corpus that you will train
-on with privacy: text that is pre-trained on is not protected.
+One utterance per line, its tokens with a blank between them, corpus after corpus: what a training
+with task: masked_lm and `edp-mx data train-embeddings` read. Leave out the corpus that you will
+train on with privacy: text that is pre-trained on is not protected.
 
 examples:
   edp-mx data text snips nlu_eval communication health video --out text/for_atis.txt.gz
   edp-mx data text health --size 1000000 --seed 7 --out text/health.txt.gz
-  edp-mx data text mine.jsonl --out text/mine.txt
+  edp-mx data text mine.jsonl text/more.txt.gz --out text/mine.txt
 """
 WORDS_EXAMPLES = """\
 One word per line, the most common first, for data.vocabulary: {source: file, path: words.txt}.
@@ -67,12 +67,14 @@ def add_lists(actions: Any) -> None:
 
 def run_text(arguments: argparse.Namespace) -> int:
     """Write the text of corpora."""
+    from edp_mx.data.readers.columns_config import NONE, ColumnsConfig
     from edp_mx.data.sources import named_utterances
     from edp_mx.data.text import write_lines
 
     _check(arguments)
     made = {"size": arguments.size, "seed": arguments.seed}
-    read = [named_utterances(source, **made) for source in arguments.sources]
+    plain = ColumnsConfig(slots=NONE, intent=NONE)
+    read = [named_utterances(source, columns=plain, **made) for source in arguments.sources]
     lines = (" ".join(utterance.tokens) for utterance in chain.from_iterable(read))
     count = write_lines(arguments.out, tqdm(lines, desc="text", unit=" lines", unit_scale=True))
     print(f"{arguments.out}  {count:,} lines from {', '.join(arguments.sources)}")

@@ -56,7 +56,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.json:
         print(json.dumps(scores.to_dict()))
         return 0
-    baseline = task.constant_answer(utterances)
+    baseline = task.constant_answer(utterances, lambda: trained.part("train"), trained.vocabulary)
     mechanism = None if arguments.file else trained.config.privacy.mechanism
     print(scores.describe())
     print(baselines.describe_baseline(baseline, task))

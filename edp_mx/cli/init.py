@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Dict, List
 
 from edp_mx.cli.console import add_columns, columns_of, refuse_existing, require_above_zero
-from edp_mx.data.readers.columns_config import NO_SLOTS
+from edp_mx.data.readers.columns_config import NONE
 from edp_mx.data.sources import STANDIN_SIZE
 from edp_mx.data.synthetic import STANDINS  # public, and at hand wherever edp_mx is
 from edp_mx.dp.accounting.units import UNITS
@@ -23,6 +23,7 @@ from edp_mx.runs.record import RECORDS
 from edp_mx.runtime.progress import progress_bar, start_logging
 from edp_mx.tasks.intent_slot.task import INTENT_SLOT
 from edp_mx.tasks.registry import TASKS
+from edp_mx.tasks.task import LabellingTask
 
 EXAMPLES = """\
 examples:
@@ -31,7 +32,8 @@ examples:
   edp-mx init reviews.csv --task classification --columns text=review intent=verdict
   edp-mx init mine.jsonl --public atis snips text/others.txt.gz --labels labels.json
 """
-WITHOUT_SLOTS = f"slots={NO_SLOTS}"
+LABELLING = [each for each in TASKS.values() if isinstance(each, LabellingTask)]
+WITHOUT_SLOTS = f"slots={NONE}"
 WARM_START = (
     "edp-mx data merge atis snips nlu_eval --out merged/public.jsonl.gz",
     "NP=2 launch/train.sh configs/warm_start/clc.yaml \\",
@@ -42,7 +44,7 @@ WARM_START = (
 def add_options(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("corpus", type=Path, metavar="PATH", help="the corpus, in any layout that training reads")
-    add("--task", choices=tuple(TASKS), default=INTENT_SLOT.name,
+    add("--task", choices=[each.name for each in LABELLING], default=INTENT_SLOT.name,
         help="what is learned, default intent_slot; classification: a label per text")  # fmt: skip
     add("--epsilon", type=float, default=8.0, metavar="E", help="that is to hold, default 8")
     add("--delta", type=float, metavar="D",
@@ -75,7 +77,7 @@ def run(arguments: argparse.Namespace) -> int:
         refuse_existing(out, *[words][bool(start) :], *[listed][bool(arguments.labels) :])
     users = [f"user={arguments.user_key}"] if arguments.user_key not in (None, "user") else []
     parts: Counter = Counter()
-    task = TASKS[arguments.task]
+    task = next(each for each in LABELLING if each.name == arguments.task)
     columns = columns_of([*arguments.columns, *users, *([] if task.has_slots else [WITHOUT_SLOTS])])
     refuse_without_recipes(start)
     start_logging(is_first=True)  # a large corpus is kept in the cache, which the log says

@@ -95,11 +95,9 @@ class Restarts:
 
 
 def _name_of(arguments: Any) -> str:
-    from edp_mx.config import ExperimentConfig, load_config
-    from edp_mx.runs.pretraining.config import PretrainingConfig
+    from edp_mx.config import load_config
 
-    kind: Any = PretrainingConfig if arguments.command == "pretrain" else ExperimentConfig
-    return load_config(arguments.configs, arguments.overrides, kind=kind).name
+    return load_config(arguments.configs, arguments.overrides).name
 
 
 def main() -> int:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import argparse
+import os
+from pathlib import Path
 from typing import Any
 
-from edp_mx.cli.console import values_of
-from edp_mx.cli.start import add_start_options, start_run
+from edp_mx.cli.console import add_configs, add_overrides, tell, values_of, whole
+from edp_mx.errors import UserError
 
 EXAMPLES = """\
 examples:
@@ -20,18 +22,45 @@ With several workers use launch/train.sh, which starts them.
 """
 
 
-add_options = add_start_options
+def add_options(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument
+    add_configs(parser, nargs="*")
+    add("--resume", type=Path, metavar="RUN", help="resume an interrupted run")
+    add_overrides(parser)
+    add("--run", dest="run_directory", type=Path, help="the run directory (default: a new one)")
+    add("--runs", type=Path, default=Path("runs"), help="folder for new run directories (runs)")
+    often = "with launch/*.sh: go on so often after a worker died or a host was lost (0)"
+    add("--max-restarts", type=int, default=0, metavar="K", help=often)
+    checked = "check the configuration and its files, and train nothing"
+    add("--check", action="store_true", help=checked)
+    at_once = "the same at once: settings and files only, without a look at the corpus or at ε"
+    add("--check-files", action="store_true", help=at_once)
+    count = "with --check: the number of workers (1, or those of the run to resume)"
+    add("--workers", type=whole, help=count)
+    add("--json", action="store_true", help="print the result as JSON")
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Train; rank 0 prints the scores and the guarantee."""
+    """Train, resume, or check the settings; rank 0 prints the scores and the guarantee."""
+    if bool(arguments.configs) == (arguments.resume is not None):
+        raise UserError("name either a configuration or, with --resume, a run to resume")
+    if arguments.resume and (arguments.overrides or arguments.run_directory):
+        raise UserError("--resume keeps the settings of the run: leave out --set and --run")
+    if arguments.max_restarts < 0:
+        raise UserError(f"--max-restarts is {arguments.max_restarts}; it must be 0 or more")
     from edp_mx.api import train_and_draw
-    from edp_mx.runs.lifecycle import RunRequest
+    from edp_mx.runs.lifecycle import RunRequest, carry_out
 
     request = RunRequest(**values_of(RunRequest, arguments))
-    return start_run(
-        arguments, request, train_and_draw, check=_check, describe=_describe, as_json=_as_json
-    )
+    if arguments.check or arguments.check_files:
+        return _check(arguments, request)
+    if arguments.max_restarts and "HOROVOD_RANK" not in os.environ:
+        script = "launch/train.sh"
+        raise UserError(f"--max-restarts needs a process that outlives the run: use NP=1 {script}")
+    workers, directory = carry_out(request, train_and_draw)
+    if workers.is_first:
+        tell(arguments, lambda: _as_json(directory), lambda: _describe(directory))
+    return 0
 
 
 def _describe(directory: Any) -> str:
@@ -51,14 +80,24 @@ def _as_json(directory: Any) -> Any:
     return {"path": str(directory.path), **compare_as_json([directory])[0]}
 
 
-def _check(config: Any, num_workers: int, resumed: Any, is_quick: bool) -> str:
-    """Say what the run would train on and what it would spend."""
+def _check(arguments: argparse.Namespace, request: Any) -> int:
+    """Print what the run would train on and what it would spend; train nothing."""
     from edp_mx.reports.table import fit
     from edp_mx.runs.check import check, check_files
+    from edp_mx.runs.lifecycle import refuse_absent
+    from edp_mx.runs.run_directory import RunDirectory
     from edp_mx.runtime.progress import progress_bar
 
-    if is_quick:
-        check_files(config, num_workers, resumed)
-        return f"{config.name}: its files are there"
-    lines = check(config, num_workers, resumed, progress_bar(is_first=True))
-    return fit("\n".join(lines))
+    config = request.config()
+    refuse_absent(config)
+    resumed = RunDirectory(arguments.resume) if arguments.resume else None
+    count = arguments.workers
+    if count is None:
+        count = 1 if resumed is None else resumed.num_workers()
+    if arguments.check_files:
+        check_files(config, count, resumed)
+        print(f"{config.name}: its files are there")
+    else:
+        print(fit("\n".join(check(config, count, resumed, progress_bar(is_first=True)))))
+    print("the settings are sound; nothing was trained")
+    return 0

@@ -9,7 +9,7 @@ from typing import Iterable, List, NamedTuple, Optional, Sequence, Tuple, Union
 
 import numpy as np
 
-from edp_mx.data.template import Frame
+from edp_mx.data.template import MASK, Frame
 from edp_mx.data.tokenizer import Tokenizer
 from edp_mx.data.utterance import SEPARATOR
 from edp_mx.data.vocabulary import Vocabulary
@@ -135,11 +135,12 @@ class PieceTable:
                 f"data.max_pieces is {max_pieces}, of which model.template takes {frame.size}: "
                 "no room is left for the utterance; raise it or write a shorter template"
             )
-        special = tokenizer.special_ids
+        ids = tokenizer.special_ids
+        special = {SEPARATOR: [ids.sep], MASK: [ids.mask]}
         offsets, pieces = _flatten(
-            [special.sep] if token == SEPARATOR else tokenizer.ids(token)[:room] for token in tokens
+            special.get(token) or tokenizer.ids(token)[:room] for token in tokens
         )
-        return cls(offsets, pieces, frame, room, special.pad)
+        return cls(offsets, pieces, frame, room, ids.pad)
 
     @cached_property
     def counts(self) -> np.ndarray:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, List, Optional, Sequence, Set, Tuple
 
+from edp_mx.data.readers.columns_config import NONE
 from edp_mx.data.stored import intents_of, tags_of
 from edp_mx.data.utterance import Utterance
 from edp_mx.errors import UserError
@@ -31,13 +32,13 @@ class LabelsConfig(Settings):
 
     Args:
         source: "train" (the training part; no ε covers that), "sample" (other utterances, which are
-            public) or "file" (a public list).
+            public), "file" (a public list) or "none" (of a task without labels).
         path: with "file", a JSON file `{"slots": ["city", …], "intents": ["flight", …]}` of slot
             names without B- and I- (none for a corpus without slots), which counts as public unless
             it has the key "private"; with "sample" as for `data.vocabulary`.
     """
 
-    source: str = setting("train", one_of=("train", "sample", "file"))
+    source: str = setting("train", one_of=("train", "sample", "file", NONE))
     path: Optional[str] = path_field()
 
     def __post_init__(self) -> None:
@@ -61,6 +62,8 @@ def labels_of(
         UserError: the list is missing or broken, or lacks a label of the training part (the
             sentence names the label and the utterance).
     """
+    if config.source == NONE:
+        return ("O",), ("",)
     if config.source == "train":
         return ("O", *sorted(tags_of(train) - {"O"})), tuple(sorted(intents_of(train)))
     if config.source == "sample":

@@ -28,7 +28,7 @@ _SHARE = 0.1  # of the smaller corpus: so much in common, and two corpora count 
 _LEAST = 3  # texts in common, or all that were written down
 _SURE = 10  # texts that a sample is expected to have of a corpus within, so that it misses few
 
-UNKNOWN, GONE, MERGED, PRETRAINED = "unknown", "gone", "merged", "pretrained"
+UNKNOWN, GONE, MERGED = "unknown", "gone", "merged"
 
 
 class Lowest:
@@ -139,7 +139,7 @@ class Origin:
 
     Attributes:
         name: of the run, the checkpoint or the file.
-        how: its privacy mechanism, or `UNKNOWN`, `GONE` (an older run), `MERGED`, `PRETRAINED`.
+        how: its privacy mechanism, or `UNKNOWN`, `GONE` (an older run) or `MERGED`.
         epsilon: that held; None for ∞, or where it is not known.
         words: where the model took its words from, as `data.vocabulary.source` has it.
         corpora: what was read; nothing where that is not known.

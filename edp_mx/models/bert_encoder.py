@@ -9,7 +9,7 @@ import numpy as np
 from mxnet import autograd, gluon
 from mxnet.gluon import nn
 
-from edp_mx.data.batching import Batch
+from edp_mx.data.batching import Batch, PieceInputs
 from edp_mx.data.config import DataConfig
 from edp_mx.data.template import Frame
 from edp_mx.data.vocabulary import Vocabulary
@@ -27,6 +27,7 @@ from edp_mx.models.encoder import Encoder, Family, FrozenPart
 from edp_mx.models.id_ranges import check_ids, check_lengths
 from edp_mx.models.infilling import start_from_words
 from edp_mx.models.label_words import label_pieces, label_words
+from edp_mx.models.masked_pieces import MaskedPieceHead
 from edp_mx.models.rgp import CarriedWeight, carried_weights
 
 
@@ -44,7 +45,7 @@ class BERTEncoder(Encoder):
         self, config: BERTConfig, *, num_pieces: int, mask_place: Optional[int] = None, **block: str
     ) -> None:
         super().__init__(**block)
-        self._num_pieces = num_pieces
+        self._config, self._num_pieces = config, num_pieces
         self._max_positions = config.max_positions
         self._frozen_layers = config.frozen_layers
         self._rgp_from, self._label_words = config.rgp_from, config.label_words
@@ -65,6 +66,19 @@ class BERTEncoder(Encoder):
     def carried(self, *, seed: int) -> List[CarriedWeight]:
         """See `Encoder`."""
         return carried_weights(self, source=self._rgp_from, seed=seed)
+
+    def masked_piece_head(self) -> MaskedPieceHead:
+        """See `Encoder`; the pooler is then not trained, since the loss does not depend on it."""
+        self.bert.model.pooler.collect_params().setattr("grad_req", "null")
+        prefix = "masked_pieces_"
+        return MaskedPieceHead(self._config, num_pieces=self._num_pieces, prefix=prefix)
+
+    def piece_states(self, inputs: PieceInputs) -> Tuple[mx.nd.NDArray, mx.nd.NDArray]:
+        """See `Encoder`."""
+        vectors = self.bert.piece_embedding.data()
+        pieces, lengths, _ = self._read(inputs, vectors.context)
+        states, _ = self.bert(pieces, lengths)
+        return states, vectors
 
     def start_label_head(
         self, head: nn.Dense, vocabulary: Vocabulary, *, labels: Iterable[int], checkpoint: Any
@@ -101,7 +115,10 @@ class BERTEncoder(Encoder):
         return FrozenPart(states, UpperBERT(self, num_frozen=frozen))
 
     def inputs(self, batch, context: mx.Context) -> Tuple[mx.nd.NDArray, ...]:
-        pieces, lengths, firsts = batch.inputs  # (N, P), (N,), (N, T)
+        return self._read(batch.inputs, context)
+
+    def _read(self, inputs: PieceInputs, context: mx.Context) -> Tuple[mx.nd.NDArray, ...]:
+        pieces, lengths, firsts = inputs  # (N, P), (N,), (N, T)
         check_lengths(lengths, pieces.shape[1])
         check_ids("pieces", pieces, self._num_pieces)
         check_ids("first pieces", firsts, pieces.shape[1])

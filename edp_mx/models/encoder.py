@@ -10,7 +10,7 @@ import numpy as np
 from mxnet import gluon
 from mxnet.gluon import nn
 
-from edp_mx.data.batching import Batch
+from edp_mx.data.batching import Batch, PieceInputs
 from edp_mx.data.vocabulary import Vocabulary
 from edp_mx.errors import UserError
 from edp_mx.models.initialization import Rule, initial_values
@@ -92,6 +92,17 @@ class Encoder(gluon.HybridBlock):
     def carried(self, *, seed: int) -> List[CarriedWeight]:  # noqa: ARG002
         """Return the weights that are trained through low-rank carriers, as they are now."""
         return []
+
+    def masked_piece_head(self) -> Any:
+        """Return a new head that scores all pieces at masked places; None for one without."""
+        return None
+
+    def piece_states(self, inputs: PieceInputs) -> Tuple[mx.nd.NDArray, mx.nd.NDArray]:
+        """Return the states of all pieces, and the pieces' vectors, where there is such a head.
+
+        Shapes: → (N, P, H), (V, H).
+        """
+        raise NotImplementedError
 
     def start_label_head(
         self, head: nn.Dense, vocabulary: Vocabulary, *, labels: Iterable[int], checkpoint: Any

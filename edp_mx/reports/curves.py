@@ -1,4 +1,4 @@
-"""Curves of a training or a pre-training: a picture and its numbers."""
+"""Curves of a training: a picture and its numbers."""
 
 from __future__ import annotations
 
@@ -58,40 +58,21 @@ PRIVACY = (
     Panel("clipped gradients, %", (Line("clipped_fraction", BLUE),), factor=100.0),
     Panel("noise multiplier z_t", (Line("noise_multiplier", BLUE),)),
 )
-PRETRAINING = (
-    LOSS,
-    Panel(
-        "held-out perplexity",
-        (Line("perplexity", VERMILION, "BERT"), Line("unigram_perplexity", GREEN, "unigram")),
-        scale="log",
-    ),
-)
 MARKERS = ("o", "s", "^")
 STEEP = 30.0
 
 
 def plot_curves(run: RunDirectory) -> None:
     """Write `curves.png` and `curves.csv` of a training from `metrics.jsonl`."""
-    _plot(run, _panels_of(run), "epoch")
-
-
-def plot_pretraining(run: RunDirectory) -> None:
-    """Write `curves.png` and `curves.csv` of a pre-training from `metrics.jsonl`."""
-    _plot(run, PRETRAINING, "step")
-
-
-def _plot(run: RunDirectory, panels: Sequence[Panel], x: str) -> None:
-    """Draw the panels for which there are numbers."""
     rows = run.epochs()
     columns = list(dict.fromkeys(key for row in rows for key in row))
     write_csv(
         run.path / "curves.csv", columns, ([row.get(key, "") for key in columns] for row in rows)
     )
-    known = {key for row in rows for key, value in row.items() if value is not None}
-    panels = [panel for panel in panels if any(line.key in known for line in panel.lines)]
+    panels = _panels_with(rows, run)
     if not panels:
         return
-    figure = _figure(panels, rows, x)
+    figure = _figure(panels, rows)
     figure.suptitle(run.path.resolve().name, fontsize=10)
     save_figure(figure, run.path / "curves.png")
 
@@ -99,40 +80,39 @@ def _plot(run: RunDirectory, panels: Sequence[Panel], x: str) -> None:
 def pictures_of_curves(run: RunDirectory) -> List[Picture]:
     """Return the curves of a training for a page, none where its budget permitted no epoch."""
     rows = run.epochs()
-    known = {key for row in rows for key, value in row.items() if value is not None}
-    panels = [panel for panel in _panels_of(run) if any(line.key in known for line in panel.lines)]
-    if not panels:
-        return []
-    return [Picture.of("By epoch", _figure(panels, rows, "epoch", columns=1))]
+    panels = _panels_with(rows, run)
+    return [Picture.of("By epoch", _figure(panels, rows, columns=1))] if panels else []
 
 
-def _panels_of(run: RunDirectory) -> List[Panel]:
-    """The panels of a training, with the scores of its task."""
+def _panels_with(rows: Sequence[Dict[str, Any]], run: RunDirectory) -> List[Panel]:
+    """The panels of a training for which there are numbers, with the scores of its task."""
     metrics = run.task.metrics
     errors = [
-        Panel(f"validation {each.name}, %", (Line(each.key, VERMILION),))
+        Panel(f"validation {each.title}", (Line(each.key, VERMILION),))
         for each in metrics
         if each.is_error
     ]
     right = [each for each in metrics if not each.is_error]
     lines = tuple(Line(each.key, colour, each.name) for each, colour in zip(right, (GREEN, BLUE)))
-    return [LOSS, *errors, Panel("right on validation, %", lines), *PRIVACY]
+    known = {key for row in rows for key, value in row.items() if value is not None}
+    panels = [LOSS, *errors, Panel("right on validation, %", lines), *PRIVACY]
+    return [panel for panel in panels if any(line.key in known for line in panel.lines)]
 
 
 def _figure(
-    panels: Sequence[Panel], rows: Sequence[Dict[str, Any]], x: str, columns: int = MOST_COLUMNS
+    panels: Sequence[Panel], rows: Sequence[Dict[str, Any]], columns: int = MOST_COLUMNS
 ) -> Figure:
     figure, places = build_panels(len(panels), 3.8, 2.9, columns=columns)
     for axes, panel in zip(places, panels):
-        _draw(axes, panel, rows, x)
+        _draw(axes, panel, rows)
     return figure
 
 
-def _draw(axes: Axes, panel: Panel, rows: Sequence[Dict[str, Any]], x: str) -> None:
+def _draw(axes: Axes, panel: Panel, rows: Sequence[Dict[str, Any]]) -> None:
     """Draw the lines of a panel that have numbers, equal ones once."""
     drawn: List[List[Tuple[float, float]]] = []
     for line, marker in zip(panel.lines, MARKERS):
-        found = [(row[x], row.get(line.key)) for row in rows]
+        found = [(row["epoch"], row.get(line.key)) for row in rows]
         points = [(place, panel.factor * value) for place, value in found if value is not None]
         if points and points not in drawn:
             axes.plot(
@@ -151,4 +131,4 @@ def _draw(axes: Axes, panel: Panel, rows: Sequence[Dict[str, Any]], x: str) -> N
     else:
         axes.set_ylim(bottom=0)
     axes.xaxis.set_major_locator(MaxNLocator(integer=True))
-    label_axes(axes, x, title=panel.title, legend=any(line.label for line in panel.lines))
+    label_axes(axes, "epoch", title=panel.title, legend=any(line.label for line in panel.lines))

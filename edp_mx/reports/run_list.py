@@ -30,11 +30,11 @@ def list_runs(found: Sequence[Found]) -> str:
 
 
 def _table(task: Task, found: Sequence[Found], notes: List[str]) -> str:
-    header = ("run", *(f"{each.short} %" for each in task.metrics), "ε publ.", "ε that holds")
+    header = ("run", *(each.heading for each in task.metrics), "ε publ.", "ε that holds")
     rows = [
         [
             place.stem if place.suffix == ".json" else place.name,
-            *(each.in_percent(record["test"]) for each in task.metrics),
+            *(each.of(record["test"]) for each in task.metrics),
             format_epsilon(record["as_published"]),
             format_holding_epsilon(record, notes),
         ]

@@ -40,8 +40,8 @@ def write_run_page(run: RunDirectory, attacks: Sequence[Part] = ()) -> None:
     ]
     epsilon = LogNumber.from_dict(privacy["holds"]).in_words()
     metric = run.task.metric
-    score = metric.in_percent(results["test"])
-    summary = f"{metric.name} {score} % on the test part; the ε that holds is {epsilon}."
+    score = metric.said(results["test"][metric.key])
+    summary = f"{metric.name} {score} on the test part; the ε that holds is {epsilon}."
     write_text(run.path / "report.html", as_html(run.path.resolve().name, summary, parts))
 
 
@@ -51,9 +51,9 @@ def _scores(run: RunDirectory, results: Dict[str, Any], privacy: Dict[str, Any])
     shown = {"this run": test, task.describe_constant(baseline): baseline}
     if other is not None:
         shown[f"without privacy ({other.path.name})"] = other.read("results")["test"]
-    rows = [[name, *(each.in_percent(of_it) for each in task.metrics)]
+    rows = [[name, *(each.of(of_it) for each in task.metrics)]
             for name, of_it in shown.items()]  # fmt: skip
-    header = ("model", *(f"{each.name} %" for each in task.metrics))
+    header = ("model", *(f"{each.name}{each.unit}" for each in task.metrics))
     table = PartTable.of_texts("On the test part", header, rows)
     found = verdict(test, baseline, task, mechanism=privacy["mechanism"])
     return Part("Scores", texts=[" ".join(found)] if found else [], tables=[table])

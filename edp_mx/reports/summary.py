@@ -45,14 +45,14 @@ def compare(runs: Sequence[RunDirectory]) -> str:
         rows.append(
             [
                 run.path.name,
-                first.in_percent(scores),
+                first.of(scores),
                 "" if run is runs[0] else f"{change:+.1f}",
-                *(each.in_percent(scores) for each in others),
+                *(each.of(scores) for each in others),
                 format_epsilon(privacy["as_published"]),
                 format_holding_epsilon(privacy, notes),
             ]
         )
-    scored = (f"{first.short} %", f"Δ{first.short} %", *(f"{each.short} %" for each in others))
+    scored = (first.heading, f"Δ{first.short} %", *(each.heading for each in others))
     table = render_table(("run", *scored, "ε publ.", "ε that holds"), rows)
     lines = [table, _deltas(runs, counted, task), *footnotes(notes), *differences]
     lines += _without_protection(counted)

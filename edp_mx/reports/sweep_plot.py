@@ -51,17 +51,22 @@ def plot_sweep(
             of_it = [point for point in points if rung is None or point.values[rung] == each]
             axes.plot(
                 [place(point.values[key]) for point in of_it],
-                [100 * point.score for point in of_it],
+                [metric.factor * point.score for point in of_it],
                 linestyle="",
                 marker=_MARKERS[number % len(_MARKERS)],
                 color=COLOURS[number % len(COLOURS)],
                 alpha=0.7,
                 label=f"{rung} = {each}" if rung else "a trial",
             )
-        axes.plot(place(best.values[key]), 100 * best.score, linestyle="", marker="o",
+        axes.plot(place(best.values[key]), metric.factor * best.score, linestyle="", marker="o",
                   markersize=13, markerfacecolor="none", color="0.3", label="the best")  # fmt: skip
         is_first = i % columns == 0
-        label_axes(axes, key, f"validation {metric.name}, %" if is_first else "", legend=i == 0)
+        label_axes(
+            axes,
+            key,
+            f"validation {metric.title}" if is_first else "",
+            legend=i == 0,
+        )
     return figure
 
 

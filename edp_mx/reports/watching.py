@@ -25,10 +25,8 @@ _METRICS = [metric for task in TASKS.values() for metric in task.metrics]
 # key in `metrics.jsonl`, name, format
 COLUMNS: Tuple[Tuple[str, str, Callable[[Any], str]], ...] = (
     ("epoch", "epoch", "{:g}".format),
-    ("step", "step", "{:g}".format),
     ("loss", "loss", "{:.4f}".format),
-    *((metric.key, f"{metric.short} %", "{:.2f}".format) for metric in _METRICS),
-    ("perplexity", "perplexity", "{:.2f}".format),
+    *((metric.key, metric.heading, "{:.2f}".format) for metric in _METRICS),
     ("epsilon_holds_if", "ε so far", _epsilon),
     ("epsilon_as_published", "ε publ.", _epsilon),
     ("clipped_fraction", "clip %", lambda value: f"{100 * value:.0f}"),
@@ -58,7 +56,7 @@ def state_of(run: RunDirectory) -> str:
     if run.has("results"):
         return "has ended"
     if not run.is_in_use():
-        return f"was interrupted; resume it with: {run.resume_command(program=_program(run))}"
+        return f"was interrupted; resume it with: {run.resume_command()}"
     return last_word(run) or "is being prepared"
 
 
@@ -92,7 +90,3 @@ def _bar(rows: Sequence[Mapping[str, Any]], epochs: int) -> str:
 
 def _epochs(run: RunDirectory) -> int:
     return run.settings()["training"]["epochs"]
-
-
-def _program(run: RunDirectory) -> str:
-    return "pretrain" if "pretraining" in run.settings() else "train"

@@ -11,7 +11,6 @@ from edp_mx.data.corpus import Corpus
 from edp_mx.data.origin import (
     GONE,
     ORIGIN,
-    PRETRAINED,
     UNKNOWN,
     AtHand,
     Origin,
@@ -20,12 +19,9 @@ from edp_mx.data.origin import (
     read_origin,
     sources_of,
 )
-from edp_mx.data.text_survey import Survey
 from edp_mx.errors import UserError
 from edp_mx.models.checkpoints.huggingface import CONFIG
-from edp_mx.runs.pretraining.config import PretrainingConfig
-from edp_mx.runs.pretraining.directory import MODEL
-from edp_mx.runs.run_directory import RunDirectory
+from edp_mx.runs.run_directory import MODEL, RunDirectory
 
 Line = Tuple[Origin, ...]  # of descent, the nearest first
 
@@ -75,13 +71,6 @@ def origin_of_run(run: RunDirectory, config: ExperimentConfig, corpus: Corpus) -
     return (this, *_vectors(config), *words, *line_of_start(config))
 
 
-def origin_of_pretraining(run: RunDirectory, config: PretrainingConfig, text: Survey) -> Line:
-    """Return what the model of a pre-training descends from."""
-    name = _name_of(run.path.resolve() / MODEL)
-    this = _pretrained(name, config, _text_of(config).with_texts(text.lowest, text.total_lines))
-    return (this, *line_of_start(config))
-
-
 def line_of_start(config: Any) -> Line:
     """Return the line of what a model starts from; word vectors are said by `declarations`."""
     named = [getattr(config.model, key, None) for key in ("start_from", "checkpoint")]
@@ -116,7 +105,7 @@ def origin_of(folder: Path, seen: Optional[Set[Path]] = None) -> Line:
     if line:
         return line
     if (folder / CONFIG).is_file() and not run.config.is_file():
-        return _of_pretraining(folder) or (Origin(_name_of(folder), UNKNOWN),)
+        return (Origin(_name_of(folder), UNKNOWN),)
     return _of_older_run(run, seen)
 
 
@@ -143,31 +132,6 @@ def _vectors(config: ExperimentConfig) -> Line:
     """The word vectors that a model starts from; they are no step in the line of its words."""
     path = config.data.embeddings.path
     return () if path is None else (Origin(Path(path).name, UNKNOWN, words="checkpoint"),)
-
-
-def _of_pretraining(model: Path) -> Line:
-    """The line of the model of a pre-training that an older version made; none for any other."""
-    run = RunDirectory(model.parent)
-    if model.name != MODEL or not run.config.is_file():
-        return ()
-    try:
-        config = load_config(run.config, kind=PretrainingConfig)
-    except (UserError, OSError):
-        return ()
-    this = _pretrained(_name_of(model), config, _text_of(config))
-    return (this, *line_of_start(config))
-
-
-def _pretrained(name: str, config: PretrainingConfig, text: Read) -> Origin:
-    words = "train" if config.vocabulary.path is None else "file"
-    words = words if config.model.checkpoint is None else "checkpoint"
-    return Origin(name, PRETRAINED, words=words, corpora=(text,))
-
-
-def _text_of(config: PretrainingConfig) -> Read:
-    """What a pre-training reads, by where it lies."""
-    files = [Path(path) for path in config.text.train]
-    return Read.at(", ".join(path.name for path in files), files)
 
 
 def _read_by(run: RunDirectory, config: ExperimentConfig) -> Read:
@@ -209,7 +173,7 @@ def _say(origin: Origin, is_own: Optional[bool]) -> str:
     merged = origin.corpora[1:] or origin.corpora
     corpora = ", ".join(dict.fromkeys(read.corpus for read in merged))
     how = "without privacy"
-    if origin.how not in ("none", PRETRAINED):
+    if origin.how != "none":
         epsilon = "infinity" if origin.epsilon is None else f"{origin.epsilon:.3g}"
         how = f"by {origin.how} with an epsilon of {epsilon}"
     trained = f"{name}, trained on {corpora} {how}"

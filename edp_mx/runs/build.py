@@ -27,6 +27,7 @@ from edp_mx.models.checkpoints.huggingface import CONFIG
 from edp_mx.models.frozen import freeze
 from edp_mx.models.registry import family_of
 from edp_mx.runs.start_from import RunStart
+from edp_mx.runtime.npz import Arrays
 from edp_mx.tasks.model import TaskModel, draw_values
 from edp_mx.tasks.registry import TASKS
 
@@ -135,9 +136,23 @@ def start_from_pretrained(
         load = family_of(config.model).load_checkpoint
         assert load is not None  # it has read the checkpoint
         load(model.encoder, checkpoint)
-    model.encoder.start_label_head(
-        model.label_head, vocabulary, labels=labels, checkpoint=checkpoint
-    )
+        _load_heads(model, checkpoint.tensors, config)
+    if model.label_head is not None:
+        model.encoder.start_label_head(
+            model.label_head, vocabulary, labels=labels, checkpoint=checkpoint
+        )
+
+
+def _load_heads(model: TaskModel, tensors: Arrays, config: ExperimentConfig) -> None:
+    """Set the heads that a checkpoint has a place for; those that it lacks stay as drawn."""
+    heads = model.tensors()
+    absent = heads.keys() - tensors.keys()
+    if absent:
+        start = config.model.start_from or getattr(config.model, "checkpoint", None)
+        logger.warning("%s lacks %s, which start from drawn values", start, ", ".join(absent))
+        return
+    for name, parameter in heads.items():
+        parameter.set_data(mx.nd.array(tensors[name], dtype="float32"))
 
 
 def _word_vectors(config: ExperimentConfig, vocabulary: Vocabulary) -> np.ndarray:

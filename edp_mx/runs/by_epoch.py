@@ -30,7 +30,7 @@ def by_epoch(rows: Sequence[Mapping[str, Any]], task: Task) -> Columns:
     count = min(len(rows), MOST_EPOCHS)
     places = [round(i * (len(rows) - 1) / max(1, count - 1)) for i in range(count)]
     score = task.metric.key
-    kept = {"loss": ("loss", 1), score: (f"validation_{score}", 100), **_KEPT}
+    kept = {"loss": ("loss", 1), score: (f"validation_{score}", task.metric.factor), **_KEPT}
     columns: Columns = {"epoch": [place + 1 for place in places]}
     for key, (name, divisor) in kept.items():
         values = [rows[place].get(key) for place in places]

@@ -59,13 +59,8 @@ def remove(run: RunDirectory) -> None:
 
 
 def resumes_with(run: RunDirectory) -> str:
-    """Return a sentence on what a resumed training repeats, and on the ε that it will have spent.
-
-    Edge cases: "" for a pre-training, which releases nothing.
-    """
+    """Return a sentence on what a resumed training repeats, and on the ε that it will spend."""
     config = run.settings()
-    if "training" not in config:
-        return ""
     (first, step), epochs = place_of(run.checkpoint), config["training"]["epochs"]
     text = f"it goes on after epoch {first} of {epochs}" if first else "it begins anew"
     if step:

@@ -32,8 +32,6 @@ class RunRequest:
         overrides: settings laid over the files.
         resume: the interrupted run to go on with, in place of both.
         run_directory: where the run is to be; a new folder below `runs` if None.
-        command: the one that resumes the run.
-        kind: class of the configuration.
         readme: template of the run's README.
     """
 
@@ -42,15 +40,13 @@ class RunRequest:
     resume: Optional[Path] = None
     run_directory: Union[str, Path, None] = None
     runs: Path = Path("runs")
-    command: str = "train"
-    kind: type = ExperimentConfig
     readme: str = README
 
     def config(self) -> Any:
         """Return the settings that are named, or those of the run to resume."""
         if self.resume is None:
-            return load_config(self.configs, self.overrides, kind=self.kind)
-        return load_config(RunDirectory.unfinished(self.resume).config, kind=self.kind)
+            return load_config(self.configs, self.overrides)
+        return load_config(RunDirectory.unfinished(self.resume).config)
 
     def create(self, config: Any, *, suffix: str = "", num_workers: int = 1) -> RunDirectory:
         """Create the run directory; on rank 0.
@@ -62,7 +58,7 @@ class RunRequest:
         if self.run_directory:
             directory = RunDirectory(Path(self.run_directory))
             make_way(directory)
-        resume = directory.resume_command(num_workers, self.command)
+        resume = directory.resume_command(num_workers)
         directory.create(config.name, dump_config(config), readme=self.readme, resume=resume)
         return directory
 
@@ -76,9 +72,9 @@ def carry_out(request: RunRequest, work: Work) -> Tuple[Workers, RunDirectory]:
     with ExitStack() as stack:
         # Rank 0 prepares the directory; no worker writes before it exists.
         settings, path = workers.on_first(lambda: _open(request, workers, stack))
-        config: Any = read_dumped(settings, kind=request.kind)
+        config: Any = read_dumped(settings, kind=ExperimentConfig)
         directory, is_new = RunDirectory(Path(path)), request.resume is None
-        resume = directory.resume_command(workers.size, request.command)
+        resume = directory.resume_command(workers.size)
         parting = partial(after_interruption, directory, resume, is_new=is_new)
         stack.callback(on_ending(interrupt))  # until the watchdog takes over
         try:

@@ -65,6 +65,9 @@ def build_mechanism(
         scales = settle_scales(found, unit=privacy.layer_scales_unit)
     plan = spending.complete(scales)
     assert plan.release is not None
+    takes_many, why_not = CLIPPINGS[plan.clipping].takes_many, prepared.model.why_no_ghost
+    if takes_many and why_not:
+        raise UserError(f"privacy.clipping: {why_not}; set it to loop", is_shared=True)
     clipping = clipping_for(
         plan.clipping,
         plan.release,
@@ -72,7 +75,7 @@ def build_mechanism(
         prepared.model,
         chunk_size=min(privacy.chunk_size, prepared.model.most_at_once),
     )
-    if CLIPPINGS[plan.clipping].takes_many:
+    if takes_many:
         check_ghost(clipping, prepared)
     return Mechanism(plan=plan, clipping=clipping, noise=noise)
 

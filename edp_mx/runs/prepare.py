@@ -71,7 +71,9 @@ class Prepared:
         Returns:
             Itself where no layer at the bottom is frozen. Parameters are shared either way.
         """
-        frozen = frozen_part(self.model.encoder, reads_tokens=self.model.reads_tokens)
+        frozen = None
+        if self.model.reads_stored_states:
+            frozen = frozen_part(self.model.encoder, reads_tokens=self.model.reads_tokens)
         if frozen is None:
             return self
         model = self.model.upon(frozen.rest)

@@ -219,7 +219,7 @@ def _validation_scores(
     """The scores of the epoch that the run ended with."""
     if not rows:
         return None
-    scores = [{each.key: row[each.key] / 100 for each in task.metrics} for row in rows]
+    scores = [{each.key: row[each.key] / each.factor for each in task.metrics} for row in rows]
     is_best = checkpoint == "best_on_validation"
     return task.shares(min(scores, key=task.cost) if is_best else scores[-1])
 

@@ -22,6 +22,7 @@ from edp_mx.runtime.yaml_tree import read_mapping
 if TYPE_CHECKING:
     from edp_mx.tasks.task import Task
 
+MODEL = "model"  # the folder of a model in Hugging Face's layout
 README = """# {name}
 
 One training run of edp_mx. Read `results.json` for how good the model is and `privacy.json` for
@@ -50,9 +51,10 @@ before; `{resume}` resumes it. NOT private (it contains the best epoch by privat
 | `privacy.json` | the guarantee: ε as published, ε that holds, and what neither covers |
 | `record.json` | what `edp-mx runs keep` copies: settings, scores, both ε, epochs, time; no text \
 and no paths. Scores, epochs and times are NOT private |
-| `results.json` | scores on the test part, and as `baseline` those of always answering its most \
-common intent and no slots; written last: without it the run did not finish. Its times are NOT \
-private under Poisson sampling: they reveal how much was drawn |
+| `results.json` | scores on the test part, and as `baseline` those of the best constant answer; \
+written last: without it the run did not finish. Its times are NOT private under Poisson sampling: \
+they reveal how much was drawn |
+| `model/` | after `task: masked_lm`: the BERT in Hugging Face's layout, for `model.checkpoint` |
 | `rank_<i>.log` | each worker's log: losses, scores, times. NOT private |
 | `scores.npz` | once attacked: the model's outputs for members and others. NOT private |
 | `attack-<name>/` | each attack's `report.html`, numbers and pictures. NOT private |
@@ -123,7 +125,7 @@ class RunDirectory:
             )
         return run
 
-    def resume_command(self, num_workers: Optional[int] = None, program: str = "train") -> str:
+    def resume_command(self, num_workers: Optional[int] = None) -> str:
         """Return the command that resumes the run, with as many workers as it has had.
 
         Args:
@@ -132,9 +134,9 @@ class RunDirectory:
         if num_workers is None:
             num_workers = self.num_workers()
         if num_workers == 1:
-            return f"edp-mx {program} --resume {self.path}"
+            return f"edp-mx train --resume {self.path}"
         given = (f"{n}={os.environ[n]} " for n in ("HOSTS", "NIC") if os.environ.get(n))
-        return f"NP={num_workers} {''.join(given)}launch/{program}.sh --resume {self.path}"
+        return f"NP={num_workers} {''.join(given)}launch/train.sh --resume {self.path}"
 
     def num_workers(self) -> int:
         """Return with how many workers it was begun; 1 if it was not yet."""

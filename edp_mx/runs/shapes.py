@@ -153,7 +153,6 @@ SETTINGS: Shape = {
     "model": {"family": "a text"},
     "training": {"epochs": "a whole number from 1", "checkpoint": "a text"},
     "privacy": {"mechanism": "a text", "target_epsilon": ("a number",)},
-    "pretraining": "an object",
 }
 _MEASURED = {"epoch": "a whole number", "seconds": "a number"}
 

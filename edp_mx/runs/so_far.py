@@ -55,7 +55,7 @@ def describe_epoch(row: Mapping[str, Any], epochs: int, task: Task, *, left: flo
     """
     scores = (
         f"epoch {row['epoch']}/{epochs}: loss {row['loss']:.4f}, "
-        f"validation {', '.join(f'{m.name} {row[m.key]:.2f} %' for m in task.metrics)}"
+        f"validation {', '.join(f'{m.name} {row[m.key]:.2f}{m.unit}' for m in task.metrics)}"
     )
     more = [describe_epsilon(row)]
     if "clipped_fraction" in row:

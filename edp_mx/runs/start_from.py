@@ -109,6 +109,8 @@ class RunStart:
             len(fitting),
             ", ".join(left) or "none",
         )
+        if model.label_head is None:
+            return []
         if model.label_head.weight.name in left:
             return [*range(len(vocabulary.intents))]
         if vocabulary.intents == self.vocabulary.intents:
@@ -139,7 +141,7 @@ class RunStart:
                 f"model.intents: infilling needs a masked-LM head, and the run {self.folder} has "
                 "none; train it with model.intents: infilling too, or start from a checkpoint"
             )
-        head = model.label_head.collect_params()
+        head = {} if model.label_head is None else model.label_head.collect_params()
         rest = {name: values for name, values in self.weights.items() if name not in head}
         return replace(self, weights=rest, intents=intents)
 
@@ -152,7 +154,7 @@ class RunStart:
         size = model.encoder.num_pooled * model.encoder.output_size
         if vocabulary.intents != theirs.intents:
             alike = most_alike(vocabulary.intents, theirs.intents)
-            for name in (n for n in model.label_head.collect_params() if n in weights):
+            for name in (n for n in model.heads["intents"].collect_params() if n in weights):
                 heads[name] = _widened(named_rows(weights[name], alike), size)
             logger.info("intents: %d of %d have a label alike", sum(map(bool, alike)), len(alike))
         if "slots" in model.heads and vocabulary.slots != theirs.slots:
@@ -169,7 +171,8 @@ class RunStart:
         """Whether a parameter is not a head's, or one whose labels are the same."""
         for labels, head in model.heads.items():
             if name in head.collect_params():
-                return getattr(self.vocabulary, labels) == getattr(vocabulary, labels)
+                theirs, ours = (getattr(v, labels, ()) for v in (self.vocabulary, vocabulary))
+                return theirs == ours
         return True
 
     def _values(

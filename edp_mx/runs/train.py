@@ -22,6 +22,7 @@ from edp_mx.runs.ancestors import origin_of_run
 from edp_mx.runs.build_training import Training, build_training
 from edp_mx.runs.epoch_sums import begin_of, clipping_of, sums_of
 from edp_mx.runs.evidence import END
+from edp_mx.runs.export import export
 from edp_mx.runs.interrupted import resumes_with
 from edp_mx.runs.prepare import prepare, short_hash
 from edp_mx.runs.record import make_record
@@ -35,7 +36,7 @@ from edp_mx.runtime.progress import Progress
 from edp_mx.runtime.watchdog import Parting, Watchdog, no_parting
 from edp_mx.tasks.registry import TASKS
 from edp_mx.tasks.task import Scores
-from edp_mx.training.evaluate import predict_utterances
+from edp_mx.training.evaluate import score_corpus
 from edp_mx.training.log import MetricsLog
 from edp_mx.training.loop import EpochSoFar, EpochSummary
 from edp_mx.training.selection import Selection
@@ -105,14 +106,18 @@ class _Run:
             save_weights(self.model, self.directory.weights)
             spent = self.spending.spent().to_dict()
             self.directory.write("privacy", {**spent, END: self.spending.end()})
-        scores = self._score("test")
+        scores, prepared = self._score("test"), self.training.prepared
         if self.workers.is_first:
             results = {
                 "test": scores.to_dict(),
-                "baseline": self.task.constant_answer(self.training.prepared.corpus.test),
+                "baseline": self.task.constant_answer(
+                    prepared.corpus.test, lambda: prepared.corpus.train, prepared.vocabulary
+                ),
                 "training_seconds": self.seconds,
             }
             refuse_lost(self.directory)
+            if self.task.is_start:
+                export(self.directory, self.config, self.model, prepared.vocabulary)
             self.directory.write("record", make_record(self.directory, self.config, results))
             self.directory.finish(results)
         return scores
@@ -247,7 +252,7 @@ class _Run:
             "loss": epoch.loss,
             "seconds": epoch.seconds,
             "processor_seconds": epoch.processor_seconds,
-            **self.task.percentages(scores),
+            **self.task.for_people(scores),
         }
         plan = self.spending.plan
         if plan.release is not None:
@@ -259,7 +264,7 @@ class _Run:
         """The scores on the validation or test part, on every worker."""
         prepared = self.training.prepared
         utterances = getattr(prepared.corpus, part)
-        hypotheses = predict_utterances(
+        scores = score_corpus(
             self.task,
             self.loop.model,
             getattr(prepared, part),
@@ -272,4 +277,4 @@ class _Run:
             heartbeat=self.loop.heartbeat,
         )
         mx.nd.waitall()
-        return self.task.evaluate(utterances, hypotheses)
+        return scores

@@ -25,7 +25,7 @@ from edp_mx.runtime.progress import Progress, no_progress
 from edp_mx.tasks.model import Answer, TaskModel
 from edp_mx.tasks.registry import TASKS
 from edp_mx.tasks.task import Scores, Task
-from edp_mx.training.evaluate import predict_utterances
+from edp_mx.training.evaluate import score_corpus
 
 logger = logging.getLogger(__name__)
 ALONE = Workers(rank=0, size=1, local_rank=0, local_size=1)
@@ -66,7 +66,7 @@ class TrainedRun:
 
     def score(self, utterances: Sequence[Utterance], progress: Progress = no_progress) -> Scores:
         """Return the scores of the task on annotated utterances."""
-        hypotheses = predict_utterances(
+        return score_corpus(
             self.task,
             self.model,
             self._encode(utterances),
@@ -74,10 +74,8 @@ class TrainedRun:
             self.vocabulary,
             batch_size=self.config.training.evaluation_batch_size,
             workers=ALONE,
-            what="scoring",
             progress=progress,
         )
-        return self.task.evaluate(utterances, hypotheses)
 
     def tokens_of(self, text: str) -> List[str]:
         """Cut a text into tokens as the corpus was, by `data.tokenizer`."""

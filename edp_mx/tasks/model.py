@@ -25,7 +25,7 @@ from edp_mx.data.utterance import Utterance
 from edp_mx.data.vocabulary import Vocabulary
 from edp_mx.models.encoder import Encoder
 from edp_mx.models.forward_backward import Chain
-from edp_mx.models.initialization import initialize
+from edp_mx.models.initialization import Rule, initial_values, initialize
 from edp_mx.models.quick import quicken
 from edp_mx.runtime.limits import MOST_AT_ONCE
 
@@ -60,8 +60,12 @@ class TaskModel(gluon.Block):
     """An encoder, and heads that read its outputs.
 
     Attributes:
-        label_head: scores the labels of an utterance.
+        label_head: scores the labels of an utterance; None where there are no labels.
+        head_values: draws the first values of the heads.
         reads_tokens: whether a head reads the states of tokens.
+        reads_stored_states: whether an utterance is the same at each step, so that the outputs of
+            frozen layers can be stored.
+        why_no_ghost: why ghost clipping cannot follow the loss; empty where it can.
         most_at_once: of how many utterances the loss may be computed at once.
 
     Guarantee: an example's loss depends on no other example of its batch, except through dropout's
@@ -69,14 +73,21 @@ class TaskModel(gluon.Block):
     """
 
     encoder: Encoder
-    label_head: nn.Dense
+    label_head: Optional[nn.Dense] = None
+    head_values: Rule = staticmethod(initial_values)
     reads_tokens = False
+    reads_stored_states = True
+    why_no_ghost = ""
     most_at_once = MOST_AT_ONCE
 
     @property
     def heads(self) -> Dict[str, gluon.Block]:
-        """The heads, each by the list of a `Vocabulary` that its outputs stand for."""
+        """The heads, each by the list of a `Vocabulary` that its outputs stand for, or "pieces"."""
         return {"intents": self.label_head}
+
+    def tensors(self) -> Dict[str, gluon.Parameter]:
+        """Return the heads' parameters that a checkpoint has a place for, by its names for them."""
+        return {}
 
     def upon(self: M, encoder: Encoder) -> M:
         """Return a model with the same heads upon another encoder."""
@@ -106,6 +117,7 @@ class TaskModel(gluon.Block):
 
     def encoded(self, batch: Batch) -> Tuple[mx.nd.NDArray, mx.nd.NDArray]:
         """Return the encoder's outputs. Shapes: (N, T, H), (N, G H)."""
+        assert self.label_head is not None
         context = self.label_head.weight.list_ctx()[0]
         return self.encoder(*self.encoder.inputs(batch, context))
 
@@ -146,7 +158,7 @@ def draw_values(model: TaskModel, *, seed: int, context: mx.Context) -> None:
     """Draw the initial weights, the same in every process, and make the model ready to train."""
     initialize(model.encoder, seed=seed, context=context, rule=model.encoder.initial_values)
     for head in model.heads.values():
-        initialize(head, seed=seed, context=context)
+        initialize(head, seed=seed, context=context, rule=model.head_values)
     quicken(model, context)
     model.hybridize(static_alloc=True)
 

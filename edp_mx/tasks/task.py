@@ -8,7 +8,9 @@ from dataclasses import dataclass
 from typing import (
     TYPE_CHECKING,
     Any,
+    Callable,
     Dict,
+    Iterable,
     List,
     Mapping,
     NamedTuple,
@@ -35,27 +37,53 @@ class Shortfall(NamedTuple):
 
 @dataclass(frozen=True)
 class Metric:
-    """A score, as a share of 1 in files of results and records, in percent where people read it.
+    """A score, as it is in files of results and records; a share is in percent for people.
 
     Attributes:
         key: in `results.json` and records; in `metrics.jsonl` of its value on validation.
         name: what people call it.
         short: the same for a narrow column.
         is_error: whether less of it is better.
+        is_share: whether it is a share of 1, and so in percent in `metrics.jsonl` too.
     """
 
     key: str
     name: str
     short: str
     is_error: bool = False
+    is_share: bool = True
+
+    @property
+    def factor(self) -> float:
+        """By how much a value is multiplied where people read it."""
+        return 100.0 if self.is_share else 1.0
+
+    @property
+    def unit(self) -> str:
+        """The unit of a value where people read it, after a blank."""
+        return " %" if self.is_share else ""
 
     def cost(self, value: float) -> float:
         """Return a value of this metric as a number of which less is better."""
         return value if self.is_error else 1 - value
 
-    def in_percent(self, scores: Mapping[str, Any]) -> str:
-        """Return its value among scores, such as "5.83"."""
-        return f"{100 * scores[self.key]:.2f}"
+    def of(self, scores: Mapping[str, Any]) -> str:
+        """Return its value among scores for people, without the unit, such as "5.83"."""
+        return f"{self.factor * scores[self.key]:.2f}"
+
+    def said(self, value: float) -> str:
+        """Return a value for people with its unit, such as "5.83 %"."""
+        return f"{self.factor * value:.2f}{self.unit}"
+
+    @property
+    def heading(self) -> str:
+        """The heading of a narrow column."""
+        return f"{self.short}{self.unit}"
+
+    @property
+    def title(self) -> str:
+        """The title of an axis or a wide column."""
+        return f"{self.name}, %" if self.is_share else self.name
 
     def no_better_than(
         self, answer: str, scores: Mapping[str, Any], baseline: Mapping[str, Any]
@@ -91,12 +119,17 @@ class Task(ABC):
         name: the value of `task`.
         metrics: of the corpus; the first chooses among epochs, runs and settings.
         has_slots: whether each token has a tag; else a corpus is read without.
+        has_labels: whether an utterance has a label; else a corpus is read without.
+        is_start: whether others start from the model, so that a run ends with it in Hugging Face's
+            layout.
         label: what a label of an utterance is called, with its article.
     """
 
     name: str
     metrics: Tuple[Metric, ...]
     has_slots: bool
+    has_labels = True
+    is_start = False
     label: str
 
     @property
@@ -109,20 +142,23 @@ class Task(ABC):
         """Put the heads upon an encoder, all without values."""
 
     @abstractmethod
-    def fill(self, hypotheses: List[Utterance], guess: Any, vocabulary: Vocabulary) -> None:
-        """Put what `TaskModel.guesses` found for a batch in the place of its utterances."""
+    def score(
+        self, references: Sequence[Utterance], guesses: Iterable[Any], vocabulary: Vocabulary
+    ) -> Scores:
+        """Return the scores of what `TaskModel.guesses` found for all batches of the references."""
 
     @abstractmethod
-    def evaluate(self, references: Sequence[Utterance], hypotheses: Sequence[Utterance]) -> Scores:
-        """Return the scores of hypotheses, in the order of the references."""
+    def constant_answer(
+        self,
+        references: Sequence[Utterance],
+        train: Callable[[], Sequence[Utterance]],
+        vocabulary: Vocabulary,
+    ) -> Dict[str, Any]:
+        """Return the scores of the best constant answer, by metric, and the answer itself.
 
-    @abstractmethod
-    def constant_answer(self, references: Sequence[Utterance]) -> Dict[str, Any]:
-        """Return the scores of the best constant answer, by metric, and the answer itself."""
-
-    @abstractmethod
-    def constant_of(self, labels: Mapping[str, int], num_slots: int) -> Dict[str, Any]:
-        """Return the same of a corpus with these labels, so many of each, and so many slots."""
+        Args:
+            train: reads the training part, where the answer depends on it.
+        """
 
     @abstractmethod
     def describe_constant(self, baseline: Mapping[str, Any]) -> str:
@@ -142,10 +178,41 @@ class Task(ABC):
         """Return the metrics alone, as a record keeps them."""
         return {each.key: round(scores[each.key], 6) for each in self.metrics}
 
-    def percentages(self, scores: Mapping[str, Any]) -> Dict[str, float]:
-        """Return the metrics in percent, as `metrics.jsonl` has them."""
-        return {each.key: 100 * scores[each.key] for each in self.metrics}
+    def for_people(self, scores: Mapping[str, Any]) -> Dict[str, float]:
+        """Return the metrics with shares in percent, as `metrics.jsonl` has them."""
+        return {each.key: each.factor * scores[each.key] for each in self.metrics}
 
     def sentence(self, scores: Mapping[str, Any]) -> str:
         """Return the metrics as text, such as "SER 5.83 %, intent accuracy 95.10 %"."""
-        return ", ".join(f"{each.name} {each.in_percent(scores)} %" for each in self.metrics)
+        return ", ".join(f"{each.name} {each.said(scores[each.key])}" for each in self.metrics)
+
+
+class LabellingTask(Task):
+    """A task whose answer to an utterance is the utterance with labels."""
+
+    @abstractmethod
+    def fill(self, hypotheses: List[Utterance], guess: Any, vocabulary: Vocabulary) -> None:
+        """Put what `TaskModel.guesses` found for a batch in the place of its utterances."""
+
+    @abstractmethod
+    def evaluate(self, references: Sequence[Utterance], hypotheses: Sequence[Utterance]) -> Scores:
+        """Return the scores of hypotheses, in the order of the references."""
+
+    @abstractmethod
+    def constant_of(self, labels: Mapping[str, int], num_slots: int) -> Dict[str, Any]:
+        """Return `constant_answer` of a corpus with so many of each label, and so many slots."""
+
+    def labelled(
+        self, references: Sequence[Utterance], guesses: Iterable[Any], vocabulary: Vocabulary
+    ) -> List[Utterance]:
+        """Return the references as the model labels them, in order."""
+        hypotheses = list(references)
+        for guess in guesses:
+            self.fill(hypotheses, guess, vocabulary)
+        return hypotheses
+
+    def score(
+        self, references: Sequence[Utterance], guesses: Iterable[Any], vocabulary: Vocabulary
+    ) -> Scores:
+        """See `Task`."""
+        return self.evaluate(references, self.labelled(references, guesses, vocabulary))

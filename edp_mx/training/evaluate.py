@@ -1,8 +1,8 @@
-"""Predictions of a model for a corpus, by all workers together."""
+"""Scores of a model on a corpus, by all workers together."""
 
 from __future__ import annotations
 
-from typing import Iterable, Iterator, List, Sequence
+from typing import Iterable, Iterator, Sequence
 
 from edp_mx.data.batching import Batch
 from edp_mx.data.encoding import EncodedCorpus, evaluation_batches
@@ -11,10 +11,10 @@ from edp_mx.data.vocabulary import Vocabulary
 from edp_mx.runtime.distributed import Workers
 from edp_mx.runtime.progress import Heartbeat, Progress, no_heartbeat, no_progress
 from edp_mx.tasks.model import TaskModel
-from edp_mx.tasks.task import Task
+from edp_mx.tasks.task import Scores, Task
 
 
-def predict_utterances(
+def score_corpus(
     task: Task,
     model: TaskModel,
     corpus: EncodedCorpus,
@@ -23,13 +23,13 @@ def predict_utterances(
     *,
     batch_size: int,
     workers: Workers,
-    what: str = "predicting",
+    what: str = "scoring",
     progress: Progress = no_progress,
     heartbeat: Heartbeat = no_heartbeat,
-) -> List[Utterance]:
-    """Return the utterances as the model labels them, in order, on every worker.
+) -> Scores:
+    """Return the scores of a task, the same on every worker.
 
-    Each worker predicts its share of the batches; the ids of the labels are then gathered.
+    Each worker guesses its share of the batches; the guesses are then gathered.
 
     Args:
         corpus: `utterances`, encoded.
@@ -38,11 +38,8 @@ def predict_utterances(
     mine = evaluation_batches(corpus, batch_size, rank=workers.rank, num_workers=workers.size)
     batches = progress(mine, what, -(-len(corpus) // (batch_size * workers.size)))
     share = list(model.guesses(_with_heartbeat(batches, what, heartbeat)))
-    hypotheses: List[Utterance] = list(utterances)
-    for part in workers.gather(share):
-        for guess in part:
-            task.fill(hypotheses, guess, vocabulary)
-    return hypotheses
+    guesses = (guess for part in workers.gather(share) for guess in part)
+    return task.score(utterances, guesses, vocabulary)
 
 
 def _with_heartbeat(batches: Iterable[Batch], what: str, heartbeat: Heartbeat) -> Iterator[Batch]:

@@ -1,5 +1,6 @@
 """Every configuration trains, and the commands of the pages on training run, at a small size."""
 
+import shutil
 from dataclasses import replace
 
 import pytest
@@ -36,11 +37,12 @@ def finished(folder, name):
 
 @pytest.fixture(scope="module")
 def pretrained(clone):
-    execute("edp-mx pretrain configs/pretrain/public_text.yaml --run runs/pretrain_public", clone)
+    shutil.copy(clone / "text" / "banking77.txt.gz", clone / "text" / "public.txt.gz")
+    execute("edp-mx train configs/pretrain/public_text.yaml --run runs/pretrain_public", clone)
     for name in PRETRAINED:
         execute(
-            f"edp-mx pretrain configs/pretrain/pretraining.yaml --run runs/pretrain_for_{name} "
-            f"--set text.train=[text/for_{name}.txt.gz]",
+            f"edp-mx train configs/pretrain/pretraining.yaml --run runs/pretrain_for_{name} "
+            f"--set data.path=text/for_{name}.txt.gz",
             clone,
         )
     return clone
@@ -65,7 +67,7 @@ def test_each_mechanism_trains_a_clc_and_a_bert(pretrained, name):
 def test_the_recipe(pretrained):
     """All of its page: pre-training, warm starts, private runs, their attacks, word vectors."""
     script = shrunken_script("".join(blocks(ROOT / "docs" / "recipe.md")))
-    made = "runs/pretrain_public merged text/for_atis.txt.gz"  # by the page itself
+    made = "runs/pretrain_public merged text/for_atis.txt.gz text/public.txt.gz"  # by the page
     execute(f"rm -rf {made}\n{script}", pretrained)
     for name in ("snips_private", "communication_private"):
         assert 7.5 < read(pretrained / "runs" / name, "privacy")["holds_if"]["epsilon"] <= 8

@@ -19,10 +19,11 @@ model: {num_layers: 1, num_heads: 2, hidden_size: 16, intermediate_size: 16}
 training: {epochs: 1, batch_size: 32}
 """
 PRETRAINING = """
-text: {train: [TEXT]}
-vocabulary: {size: 200}
+include: [CONFIGS/mechanism/sgd.yaml]
+task: masked_lm
+data: {corpus: lines, path: TEXT, split: 80/10/10, vocabulary: {max_words: 200}}
 model: {family: bert, num_layers: 1, num_heads: 2, hidden_size: 16, intermediate_size: 16}
-pretraining: {epochs: 1, batch_size: 32, max_pieces: 32}
+training: {epochs: 1, batch_size: 32}
 """
 OWN = "the model starts from a run that was trained on the same corpus, or may have been"
 PIECES = "the vocabulary, characters and labels were read off the private training part"
@@ -106,20 +107,22 @@ def test_a_run_from_an_export_has_no_epsilon(place):
 
 
 def test_a_pretraining_on_the_texts_of_the_corpus_is_known_by_them(place):
-    """Of one of an older version, nobody can tell; another text is another."""
+    """Without its origin, nobody can tell; another text is another."""
     for name in ("mine", "other"):
         text = place / f"{name}.txt"
         edp_mx("data", "text", place / f"{name}.jsonl", "--out", text)
-        (place / "pretrain.yaml").write_text(PRETRAINING.replace("TEXT", str(text)))
-        edp_mx("pretrain", place / "pretrain.yaml", "--run", place / f"bert_{name}")
+        (place / "pretrain.yaml").write_text(
+            PRETRAINING.replace("CONFIGS", str(CONFIGS)).replace("TEXT", str(text))
+        )
+        edp_mx("train", place / "pretrain.yaml", "--run", place / f"bert_{name}")
     said = heads(place, "bert_mine/model", key="checkpoint")
     assert f"epsilon that holds infinite: {PIECES}; {OWN}" in said
-    assert "start: bert_mine/model, trained on mine.txt without privacy, which is this" in said
+    assert "start: bert_mine, trained on lines without privacy, which is this" in said
     said = heads(place, "bert_other/model", assumed="")
-    assert "bert_other/model, trained on other.txt without privacy, declared other" in said
+    assert "bert_other, trained on lines without privacy, declared other" in said
     (place / "bert_mine" / "model" / "origin.json").unlink()
     said = heads(place, "bert_mine/model", assumed="")
-    assert "trained on mine.txt without privacy: nobody here can tell whether that holds" in said
+    assert "start: bert_mine/model, whose training text nobody here knows" in said
 
 
 def test_what_comes_without_an_origin_is_named(place):

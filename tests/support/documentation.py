@@ -14,7 +14,7 @@ ROOT = Path(__file__).resolve().parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 LAUNCHERS = {
     "launch/train.sh": "train",
-    "launch/pretrain.sh": "pretrain",
+    "launch/pretrain.sh": "train",
     "launch/audit.sh": "audit",
     "launch/sweep.sh": "sweep",
     "launch/table1.sh": "experiments.table1",

@@ -13,12 +13,15 @@ WORDS = ("call", "mum", "play", "jazz", "stop", "set", "alarm", "light", "rain",
          "song")  # fmt: skip
 CONFIG = """
 name: copies
-text: {{train: [{text}], buffer_size: 200}}
-vocabulary: {{size: 100}}
+task: masked_lm
+data: {{corpus: copies, path: {text}, split: 80/10/10, max_pieces: 16,
+  vocabulary: {{max_words: 100}}}}
 model: {{family: bert, num_layers: 1, num_heads: 2, hidden_size: 64, intermediate_size: 32,
   max_positions: 16, dropout: 0.1}}
-pretraining: {{epochs: 2, batch_size: 16, learning_rate: 0.003, max_pieces: 16, log_every: 5,
-  checkpoint_every: 10, evaluate_every: 20, watchdog_seconds: 300}}
+privacy: {{mechanism: none, unit: null, adjacency: zero_out}}
+training: {{epochs: 3, batch_size: 16, learning_rate: 0.003, length_buckets: 2,
+  schedule: {{kind: linear, warmup_fraction: 0.1}}, checkpoints: {{every_steps: 10}},
+  watchdog_seconds: 300}}
 """
 
 
@@ -35,9 +38,9 @@ def write_config(folder, lines=2000):
 
 
 def start(num_workers, *arguments):
-    """`edp-mx pretrain` in the background, or with several workers its launcher."""
+    """`edp-mx train` in the background, or with several workers the launcher."""
     if num_workers == 1:
-        return commands.start("pretrain", *arguments)
+        return commands.start("train", *arguments)
     return commands.start(ROOT / "launch" / "pretrain.sh", *arguments, NP=str(num_workers))
 
 
@@ -48,15 +51,13 @@ def pretrain(num_workers, *arguments, code=0):
 
 def rows(run):
     """The lines of the log without what depends on the clock."""
-    return [
-        {k: v for k, v in row.items() if k != "pieces_per_second"} for row in commands.rows(run)
-    ]
+    return [{k: v for k, v in row.items() if "seconds" not in k} for row in commands.rows(run)]
 
 
-def kill_in_the_middle(run, *arguments, num_workers=1, rank=0, after=9):
-    """Runs until so many lines are in the log, and kills a worker with -9."""
+def kill_in_the_middle(run, *arguments, num_workers=1, rank=0):
+    """Runs until an epoch is in the log, and kills a worker with -9."""
     process = start(num_workers, *arguments, "--run", run)
-    wait_for(lambda: lines_of(run / "metrics.jsonl") >= after, process)
+    wait_for(lambda: lines_of(run / "metrics.jsonl") >= 1, process)
     worker = json.loads((run / ".workers" / f"worker_{rank}.json").read_text())
     os.kill(worker["pid"], signal.SIGKILL)
     process.communicate(timeout=PATIENCE)

@@ -10,7 +10,6 @@ from support.documentation import PAGES, ROOT, shown_commands
 
 from edp_mx.cli import parse
 from edp_mx.config import load_config
-from edp_mx.runs.pretraining.config import PretrainingConfig
 from experiments import command as experiments
 
 TABLE = (ROOT / "docs" / "paper-to-code.md").read_text()
@@ -59,8 +58,7 @@ def test_each_command_is_understood_and_its_configuration_loads(page, command, m
     files = getattr(arguments, "configs", None) or []
     shipped = [path for path in files if str(path).startswith("configs/")]
     if files and shipped == files:
-        kind = {"kind": PretrainingConfig} if command[0] == "pretrain" else {}
-        load_config(files, arguments.overrides or (), **kind)
+        load_config(files, arguments.overrides or ())
 
 
 def test_what_the_documented_commands_write_is_kept_out_of_git(tmp_path):

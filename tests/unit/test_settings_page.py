@@ -9,7 +9,6 @@ import yaml
 
 from edp_mx.config import ExperimentConfig, dump_config
 from edp_mx.models.registry import FAMILIES
-from edp_mx.runs.pretraining.config import PretrainingConfig, TextConfig
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = (ROOT / "docs" / "settings.md").read_text(encoding="utf-8")
@@ -42,9 +41,8 @@ def test_it_is_up_to_date():
     "config",
     [
         *(ExperimentConfig(model=family.config()) for family in FAMILIES.values()),
-        PretrainingConfig(text=TextConfig(train=("text.txt",))),
     ],
-    ids=[*FAMILIES, "pretraining"],
+    ids=[*FAMILIES],
 )
 def test_each_setting_that_a_run_writes_down_is_on_the_page(config):
     written = set(leaves(yaml.safe_load(dump_config(config))))
@@ -56,6 +54,5 @@ def test_a_row_has_type_default_bounds_and_meaning():
         "number", "`null`", "at least 1e-300 and below 1", "δ; the default is 1/(2n)."
     ]  # fmt: skip
     assert ROWS["`data.path`"][:2] == ["path", "`null`"]
-    assert ROWS["`text.train`"][0] == "list of paths"
     assert ROWS["`model.is_embedding_trainable`"][:2] == ["true or false", "`true`"]
     assert all(len(cells) == 4 and cells[3] for cells in ROWS.values())

@@ -6,7 +6,15 @@ from pathlib import Path
 from typing import Iterable, Iterator, List, Optional, Tuple
 
 from edp_mx.data.ids import with_unique_ids
-from edp_mx.data.readers import dstc8, json_lines, nlu_eval, snips_json, table, three_files
+from edp_mx.data.readers import (
+    dstc8,
+    json_lines,
+    nlu_eval,
+    snips_json,
+    table,
+    text_lines,
+    three_files,
+)
 from edp_mx.data.readers.assembly import Assembler
 from edp_mx.data.readers.columns_config import ColumnsConfig
 from edp_mx.data.readers.format import Format, Sources, refuse_unreadable
@@ -23,6 +31,7 @@ FORMATS = {
         snips_json.FORMAT,
         table.FORMAT,
         nlu_eval.FORMAT,
+        text_lines.FORMAT,
     )
 }
 

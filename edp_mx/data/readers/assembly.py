@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Dict, Iterable, Iterator, List, Optional, Sequence, Set, Tuple
 from unicodedata import normalize
 
-from edp_mx.data.readers.columns_config import NO_SLOTS, ColumnsConfig
+from edp_mx.data.readers.columns_config import NONE, ColumnsConfig
 from edp_mx.data.utterance import Utterance
 from edp_mx.errors import UserError
 from edp_mx.metrics.spans import balanced
@@ -140,9 +140,11 @@ class Assembler:
             raise UserError(f"{place}: the utterance is empty; remove it")
         if len(tokens) != len(slots):
             raise UserError(f"{place}: {len(tokens)} tokens but {len(slots)} slot tags")
-        if not intent:
+        if self.columns.intent == NONE:
+            intent = ""
+        elif not intent:
             raise UserError(f"{place}: the intent or label is missing")
-        if self.columns.slots == NO_SLOTS:
+        if self.columns.slots == NONE:
             slots = ["O"] * len(tokens)
         tags = self._check_tags(slots, place)
         keep = self._strings.setdefault

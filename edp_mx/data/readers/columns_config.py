@@ -8,7 +8,7 @@ from typing import Optional
 from edp_mx.runtime.files import path_field
 from edp_mx.runtime.settings import Settings, setting
 
-NO_SLOTS = "none"  # the name of the slots of a corpus without any
+NONE = "none"  # in place of the name of what a corpus does not have, or is read without
 
 
 @dataclass(frozen=True)
@@ -24,7 +24,7 @@ class ColumnsConfig(Settings):
         spans: the one with the slots as `[{"start", "end", "label"}]`, in characters of the text;
             by default "spans".
         intent: the one with the intent, or the label of a text; by default "intent", "label" or
-            "category".
+            "category"; none for a corpus without labels, in any layout.
         second: the one with a second text, such as the hypothesis beside a premise, which follows
             the first one after the token [SEP]; by default none.
         user: the one with who said it; by default "user".

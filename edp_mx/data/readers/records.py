@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Dict, Iterable, List, Mapping, Set, Tuple
 
 from edp_mx.data.readers.assembly import Assembler, Chunk, split_tokens, tag_chunks
-from edp_mx.data.readers.columns_config import NO_SLOTS
+from edp_mx.data.readers.columns_config import NONE
 from edp_mx.data.utterance import SEPARATOR, Utterance
 from edp_mx.errors import UserError
 from edp_mx.runtime.json_text import read_json
@@ -34,7 +34,8 @@ class RecordReader:
         self._assembler, self._config, self._what = assembler, assembler.columns, what
         path = self._config.label_names
         self._label_names = _read_label_names(path) if path else {}
-        self._absent = ("slots", "spans") if self._config.slots == NO_SLOTS else ()
+        slots, intents = self._config.slots == NONE, self._config.intent == NONE
+        self._absent = (*("slots", "spans") * slots, *("intent",) * intents)
         self._known: Dict[Tuple[str, ...], Dict[str, str]] = {}
 
     def names_among(self, keys: Iterable[str], place: str) -> Dict[str, str]:
@@ -75,7 +76,7 @@ class RecordReader:
         user = record[names["user"]] if "user" in names else None
         if user is not None and not isinstance(user, str):
             raise UserError(f'{place}: "{names["user"]}" must be a string; leave it out if unknown')
-        intent = record[names["intent"]]
+        intent = record[names["intent"]] if "intent" in names else None
         intent = "" if intent is None else self._label(intent, names["intent"], place)
         return self._assembler.assemble(tokens, tags, intent, id=id, place=place, user=user)
 

@@ -1,28 +1,33 @@
-"""Horovod's trainer over flat gradients, private or public: one all-reduce per step."""
+"""Horovod's trainer over flat gradients: one all-reduce per step."""
 
 from __future__ import annotations
 
-import math
 from typing import Any, Dict, List, Mapping, NoReturn, Optional
 
-import numpy as np
 from mxnet import gluon
 
-from edp_mx.dp.accounting.clippings import clip_factors
 from edp_mx.dp.privacy.adam import Adam
-from edp_mx.dp.privacy.flat import FlatGradients, sum_of_squares
+from edp_mx.dp.privacy.flat import FlatGradients
 from edp_mx.dp.privacy.mechanism import Released
 from edp_mx.errors import UserError
 from edp_mx.runtime.distributed import DistributedTrainer, allreduce_
 
 
-class FlatTrainer(DistributedTrainer):
-    """Base of the private and the public trainer, which override `_allreduce_grads`.
+class PrivateTrainer(DistributedTrainer):
+    """Aggregates and updates with released gradients only.
+
+    Only what a mechanism returned leaves the worker. Adam (or SGD) sees only the noisy aggregate,
+    so that its state is post-processing.
 
     Args:
         optimizer: "adam" (our own), or a name that MXNet (or GluonNLP) knows.
         optimizer_params: e.g. `{"learning_rate": 1e-3}`.
         updated: the parameters that are updated, by name, if these are not those of `flat`.
+
+    Example (in the training loop)::
+
+        released = mechanism.privatise(losses(batches, epoch=epoch, step=step), epoch=epoch)
+        trainer.step_private(released)
     """
 
     def __init__(
@@ -47,33 +52,6 @@ class FlatTrainer(DistributedTrainer):
         """The parameters that are updated."""
         return list(self._params)
 
-    def _aggregate(self) -> None:
-        """Average over the workers as the parent does, but in one piece.
-
-        On Gloo that is the sum, and `_scale` has the 1/N.
-        """
-        if self._process_set.size() > 1:
-            allreduce_(
-                self._flat.array,
-                average=not self._average_in_framework,
-                name="edp_mx.gradients",
-                postscale_factor=self._postscale_factor,
-                process_set=self._process_set,
-            )
-
-
-class PrivateTrainer(FlatTrainer):
-    """Aggregates and updates with released gradients only.
-
-    Only what a mechanism returned leaves the worker. Adam (or SGD) sees only the noisy aggregate,
-    so that its state is post-processing.
-
-    Example (in the training loop)::
-
-        released = mechanism.privatise(losses(batches, epoch=epoch, step=step), epoch=epoch)
-        trainer.step_private(released)
-    """
-
     def step_private(self, released: Released) -> None:
         """Aggregate the gradients of the workers and update the weights.
 
@@ -97,28 +75,18 @@ class PrivateTrainer(FlatTrainer):
         raise _refused("update would apply the raw gradient")
 
     def _allreduce_grads(self) -> None:
-        """Called by `step`, also with one worker."""
-        self._aggregate()
+        """Average over the workers as the parent does, but in one piece; called by `step`.
 
-
-class PublicTrainer(FlatTrainer):
-    """For text that is public: averages all workers' gradients, clips their norm, updates."""
-
-    def __init__(self, *, max_grad_norm: Optional[float] = None, **settings: Any) -> None:
-        super().__init__(**settings)
-        self._max_grad_norm = max_grad_norm
-
-    def _allreduce_grads(self) -> None:
-        """Called by `step`."""
-        self._flat.refuse_stale()
-        self._aggregate()
-        if self._max_grad_norm is not None:
-            gradients = self._flat.gradients()  # (P,), the sum or the mean: `_scale` knows
-            norm = math.sqrt(sum_of_squares(gradients)) * self._scale
-            factor = float(clip_factors(np.array(norm), max_norm=self._max_grad_norm))
-            if factor != 1:
-                gradients *= factor
-            self._flat.put_gradients(gradients)
+        On Gloo that is the sum, and `_scale` has the 1/N.
+        """
+        if self._process_set.size() > 1:
+            allreduce_(
+                self._flat.array,
+                average=not self._average_in_framework,
+                name="edp_mx.gradients",
+                postscale_factor=self._postscale_factor,
+                process_set=self._process_set,
+            )
 
 
 def _refused(what: str) -> UserError:

@@ -124,13 +124,13 @@ class Sweep:
         if not self._is_pruned:
             return False
         metric = trial.task.metric
-        scores = {int(row["epoch"]): row[metric.key] / 100 for row in run.epochs()}
+        scores = {int(row["epoch"]): row[metric.key] / metric.factor for row in run.epochs()}
         costs = {epoch: metric.cost(score) for epoch, score in scores.items()}
         if self._study.is_hopeless(self._proposed[trial.hash], costs):
             epoch, score = max(scores.items())
             trial.is_stopped = True
             named = f"{'an' if metric.name[0] in 'aeiou' else 'a'} {metric.name}"
-            trial.error = f"after epoch {epoch} at {named} of {100 * score:.2f} % on validation"
+            trial.error = f"after epoch {epoch} at {named} of {metric.said(score)} on validation"
         return trial.is_stopped
 
     def _note(self, ended: Ended[Trial]) -> None:

@@ -81,7 +81,7 @@ class Trial:
             return f"{values}: {'stopped' if self.is_stopped else 'failed'}: {self.error}"
         if self.score is None:
             return f"{values}: no validation part"
-        return f"{values}: validation {self.task.metric.name} {100 * self.score:.2f} %"
+        return f"{values}: validation {self.task.metric.name} {self.task.metric.said(self.score)}"
 
     @property
     def is_open(self) -> bool:

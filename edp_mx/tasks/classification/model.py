@@ -20,6 +20,8 @@ from edp_mx.tasks.model import TaskModel, cross_entropy, probabilities
 class Classifier(TaskModel):
     """An encoder, and a dense layer that scores the labels of a text."""
 
+    label_head: nn.Dense
+
     def __init__(self, encoder: Encoder, label: nn.Dense) -> None:
         super().__init__(prefix="")
         self.encoder, self.label_head = encoder, label

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Dict, List, Mapping, Optional, Sequence
 
 from edp_mx.data.utterance import Utterance
 from edp_mx.tasks.classification.scores import ClassificationScores, score_labels
-from edp_mx.tasks.task import Metric, Shortfall, Task
+from edp_mx.tasks.task import LabellingTask, Metric, Shortfall
 
 if TYPE_CHECKING:
     from edp_mx.data.vocabulary import Vocabulary
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from edp_mx.tasks.classification.model import Classifier
 
 
-class Classification(Task):
+class Classification(LabellingTask):
     """One label per text."""
 
     name = "classification"
@@ -44,7 +44,7 @@ class Classification(Task):
         """See `Task`."""
         return score_labels(*([each.intent for each in side] for side in (references, hypotheses)))
 
-    def constant_answer(self, references: Sequence[Utterance]) -> Dict[str, Any]:
+    def constant_answer(self, references: Sequence[Utterance], *_: Any) -> Dict[str, Any]:
         """See `Task`; of labels that are equally common, the first by name."""
         return self.constant_of(Counter(each.intent for each in references), 0)
 

@@ -39,6 +39,7 @@ class Predictions(NamedTuple):
 class IntentSlotModel(TaskModel):
     """An encoder, an intent head and a slot head, with K tags."""
 
+    label_head: nn.Dense
     reads_tokens = True
 
     def __init__(

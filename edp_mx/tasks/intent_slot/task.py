@@ -9,7 +9,7 @@ import numpy as np
 from edp_mx.data.utterance import Utterance
 from edp_mx.metrics.baseline import baseline_of, constant_answer
 from edp_mx.metrics.evaluation import Scores, evaluate
-from edp_mx.tasks.task import Metric, Shortfall, Task
+from edp_mx.tasks.task import LabellingTask, Metric, Shortfall
 
 if TYPE_CHECKING:
     from edp_mx.data.vocabulary import Vocabulary
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 Understood = Tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]
 
 
-class IntentSlot(Task):
+class IntentSlot(LabellingTask):
     """Intents and slots, the task of the paper."""
 
     name = "intent_slot"
@@ -64,7 +64,7 @@ class IntentSlot(Task):
         """See `Task`."""
         return evaluate(references, hypotheses)
 
-    def constant_answer(self, references: Sequence[Utterance]) -> Dict[str, Any]:
+    def constant_answer(self, references: Sequence[Utterance], *_: Any) -> Dict[str, Any]:
         """See `Task`."""
         return constant_answer(references).to_dict()
 

@@ -73,7 +73,7 @@ def test_the_last_restart_is_the_last(started):
 def test_a_run_that_has_begun_is_resumed(started, tmp_path):
     folder = tmp_path / "run"
     folder.mkdir()
-    (folder / "config.yaml").write_text("pretraining: {}\n")
+    (folder / "config.yaml").write_text("training: {epochs: 3}\n")
     (folder / "environment.json").write_text("{}")
     _, starts, _ = started("137 0", 1)
     assert starts[0].startswith("train some.yaml --run")

@@ -8,9 +8,8 @@ from typing import Tuple
 
 import pytest
 
-from edp_mx.config import ExperimentConfig, dump_config, load_config
+from edp_mx.config import dump_config, load_config
 from edp_mx.errors import UserError
-from edp_mx.runs.pretraining.config import PretrainingConfig
 from edp_mx.runtime.files import path_field
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -91,9 +90,7 @@ def test_a_checkpoint_brings_its_sizes_and_its_pieces(tmp_path):
     assert sizes_of(load_config(including).model) == theirs
     sizes = write(tmp_path, "b.yaml", f"include: [{bert.with_name('bert_sizes.yaml')}]")
     start = f"model.checkpoint={folder}"
-    pretrained = load_config(
-        sizes, [start, "text.train=[text.txt]", "pretraining.max_pieces=64"], kind=PretrainingConfig
-    )
+    pretrained = load_config(sizes, [start, "task=masked_lm", "data.max_pieces=64"])
     assert sizes_of(pretrained.model) == theirs
 
 
@@ -268,9 +265,9 @@ def test_the_commands_in_the_headers_load(path):
     assert text.startswith("# ")
     for script, rest in re.findall(r"launch/(\w+)\.sh (.*)", text):
         files, _, settings = rest.partition("--set ")
-        kind = PretrainingConfig if script == "pretrain" else ExperimentConfig
         names = re.findall(r"configs/\S+\.yaml", files)
-        load_config([ROOT / name for name in names], settings.split(), kind=kind)
+        config = load_config([ROOT / name for name in names], settings.split())
+        assert (config.task == "masked_lm") == (script == "pretrain")
 
 
 @pytest.mark.parametrize("path", sorted(CONFIGS.glob("*_bert.yaml")), ids=stem)
@@ -303,13 +300,12 @@ def test_the_recipe_for_a_clc_fits_its_warm_start(name, recipe, starts):
 def test_each_warm_start_has_no_privacy_and_a_bert_is_the_pre_trained_one(family):
     config = load_config(CONFIGS / "warm_start" / f"{family}.yaml", ["data.path=merged/any.jsonl"])
     assert config.model.family == family and config.privacy.mechanism == "none"
-    public = load_config(CONFIGS / "pretrain" / "public_text.yaml", kind=PretrainingConfig)
+    public = load_config(CONFIGS / "pretrain" / "public_text.yaml")
     assert family == "clc" or config.model.checkpoint == f"runs/{public.name}/model"
 
 
 def test_the_pre_training_makes_the_bert_that_is_fine_tuned():
-    path, texts = CONFIGS / "pretrain" / "pretraining.yaml", ["text/a.txt.gz"]
-    config = load_config(path, {"text.train": texts}, kind=PretrainingConfig)
-    assert list(config.text.train) == texts
+    config = load_config(CONFIGS / "pretrain" / "pretraining.yaml", ["data.path=text/a.txt.gz"])
+    assert config.task == "masked_lm" and config.privacy.mechanism == "none"
     fine_tuned = load_config(CONFIGS / "atis_bert.yaml", ["model.checkpoint=null"])
     assert config.model == fine_tuned.model

@@ -12,13 +12,11 @@ from edp_mx.data.embeddings import EmbeddingsConfig
 from edp_mx.data.labels import LabelsConfig
 from edp_mx.data.readers.columns_config import ColumnsConfig
 from edp_mx.data.split_config import SplitConfig
-from edp_mx.data.text import TextConfig
 from edp_mx.data.vocabulary import VocabularyConfig
 from edp_mx.dp.accounting.config import NoiseConfig, PrivacyConfig, ScaleRelease
 from edp_mx.errors import UserError
 from edp_mx.models.bert import BERTConfig
 from edp_mx.models.clc import CLCConfig
-from edp_mx.runs.pretraining.config import PiecesConfig, PretrainingSettings
 from edp_mx.runtime.settings import Settings, setting
 from edp_mx.training.config import Average, Checkpoints, LearningRates, Schedule, TrainingConfig
 
@@ -100,12 +98,6 @@ IMPOSSIBLE = {
     Checkpoints: {"every_steps": -1, "every_minutes": -0.5, "keep": 0},
     LearningRates: {"embeddings": -1.0, "heads": math.inf},
     Schedule: {"kind": "cubic", "warmup_fraction": 1.0},
-    PiecesConfig: {"size": 9, "min_count": 0},
-    PretrainingSettings: {"epochs": 0, "batch_size": 0, "learning_rate": 0.0,
-                          "warmup_fraction": 1.0, "weight_decay": -0.1, "max_grad_norm": 0.0,
-                          "max_pieces": 2, "mask_fraction": 1.1, "seed": -1, "log_every": 0,
-                          "evaluate_every": -1, "checkpoint_every": -1,
-                          "evaluation_batch_size": 0, "watchdog_seconds": -1.0},
 }  # fmt: skip
 
 
@@ -141,7 +133,6 @@ def test_no_number_is_without_a_limit(kind, large):
          r"labels\.path must not be mine/labels\.json, because that shares files with the corpus"),
         (DataConfig, {"path": "mine/all.jsonl", "vocabulary": VocabularyConfig("sample", "mine")},
          r"vocabulary\.path must not be mine, because that shares files with the corpus"),
-        (TextConfig, {}, "train must name at least one file"),
         (CLCConfig, {"character_width": 2}, "character_width must be odd, not 2"),
         (BERTConfig, {"hidden_size": 313}, "hidden_size must be a multiple of the 12 heads"),
         (BERTConfig, {"frozen_layers": 5}, r"frozen_layers must be at most 4 \(num_layers\)"),

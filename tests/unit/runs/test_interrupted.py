@@ -68,8 +68,6 @@ def test_the_command_has_the_workers_of_the_run(tmp_path, monkeypatch):
     run = made(tmp_path, done=1)
     assert run.resume_command() == f"NP=2 launch/train.sh --resume {run.path}"
     assert run.resume_command(1) == f"edp-mx train --resume {run.path}"
-    command = run.resume_command(3, "pretrain")
-    assert command == f"NP=3 launch/pretrain.sh --resume {run.path}"
     lines = list(after_interruption(run, run.resume_command(), is_new=True))
     assert lines[0].endswith(run.resume_command()) and "after epoch 1 of 4" in lines[1]
     run.finish({})

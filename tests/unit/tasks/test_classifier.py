@@ -11,7 +11,7 @@ from support.models import random_batch, tiny
 from edp_mx.data.encoding import encode
 from edp_mx.data.labels import LabelsConfig, labels_of
 from edp_mx.data.readers import read_utterances
-from edp_mx.data.readers.columns_config import NO_SLOTS, ColumnsConfig
+from edp_mx.data.readers.columns_config import NONE, ColumnsConfig
 from edp_mx.data.states import StoredStates
 from edp_mx.data.utterance import Utterance
 from edp_mx.data.vocabulary import Vocabulary
@@ -85,7 +85,7 @@ def test_two_texts_stand_side_by_side_with_a_separator_between(tmp_path):
     rows = [{"premise": "it rains", "hypothesis": "dry", "label": "no"},
             {"premise": "dry", "hypothesis": "it rains", "label": "no"}]  # fmt: skip
     path.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    columns = ColumnsConfig(text="premise", second="hypothesis", slots=NO_SLOTS)
+    columns = ColumnsConfig(text="premise", second="hypothesis", slots=NONE)
     pairs = read_utterances(path, columns=columns)
     assert [each.tokens for each in pairs] == [
         ("it", "rains", "[SEP]", "dry"), ("dry", "[SEP]", "it", "rains")
@@ -100,7 +100,7 @@ def test_two_texts_stand_side_by_side_with_a_separator_between(tmp_path):
 def test_a_corpus_is_read_without_its_slots_in_any_layout(tmp_path):
     for name, text in (("seq.in", "to bonn\n"), ("seq.out", "O B-city\n"), ("label", "fly\n")):
         (tmp_path / name).write_text(text)
-    (read,) = read_utterances(tmp_path, columns=ColumnsConfig(slots=NO_SLOTS))
+    (read,) = read_utterances(tmp_path, columns=ColumnsConfig(slots=NONE))
     assert read == Utterance(("to", "bonn"), ("O", "O"), "fly")
 
 

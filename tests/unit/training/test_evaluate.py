@@ -15,8 +15,8 @@ from edp_mx.data.wordpiece_learning import learn_pieces
 from edp_mx.models.bert import BERTConfig
 from edp_mx.models.clc import CLCConfig
 from edp_mx.runs.build import encode_part, model_for
-from edp_mx.tasks.intent_slot.task import INTENT_SLOT
-from edp_mx.training.evaluate import predict_utterances
+from edp_mx.tasks.intent_slot.task import IntentSlot
+from edp_mx.training.evaluate import score_corpus
 
 MODELS = {
     "clc": CLCConfig(hidden_size=8, character_filters=4, character_dimension=4),
@@ -58,9 +58,15 @@ def parts(request):
     return model, encode_part(config, utterances, vocabulary, "some"), utterances, vocabulary
 
 
+class Labelling(IntentSlot):
+    """The task, which returns the utterances as the model labels them in place of their scores."""
+
+    score = IntentSlot.labelled
+
+
 def predicted(parts, *, batch_size, workers=None, **settings):
-    return predict_utterances(
-        INTENT_SLOT, *parts, batch_size=batch_size, workers=workers or Worker(0, 1), **settings
+    return score_corpus(
+        Labelling(), *parts, batch_size=batch_size, workers=workers or Worker(0, 1), **settings
     )
 
 

@@ -1,6 +1,7 @@
 """Where a run and its optimizer stand, on disk and back, and on every worker."""
 
 import math
+from dataclasses import dataclass
 
 import gluonnlp  # noqa: F401 (registers BERTAdam)
 import mxnet as mx
@@ -11,17 +12,28 @@ from mxnet.gluon import nn
 
 from edp_mx.dp.accounting.ledger import LedgerMark
 from edp_mx.dp.checkpoint_file import place_of, read_ledger_mark
-from edp_mx.dp.state import optimizer_arrays, set_optimizer_arrays
+from edp_mx.dp.state import RunState, optimizer_arrays, set_optimizer_arrays
 from edp_mx.errors import UserError
-from edp_mx.runs.pretraining.directory import PretrainingState
 from edp_mx.runtime.distributed import Workers
 from edp_mx.training.state import TrainingState
+
+
+@dataclass(frozen=True, eq=False)
+class Other(RunState):
+    """A run of another kind."""
+
+    KIND = "another thing"
+
+    step: int
+    fingerprint: str
+    num_workers: int
+
 
 ARRAYS = {"a/b": np.arange(6, dtype=np.float32).reshape(2, 3), "n": np.array(4)}
 FACTS = {
     TrainingState: {"epochs": 3, "best_cost": math.inf, "best_epoch": 1, "ledger_size": 123,
                     "ledger_digest": "ab" * 32},
-    PretrainingState: {"step": 7, "fingerprint": "ab", "num_workers": 2},
+    Other: {"step": 7, "fingerprint": "ab", "num_workers": 2},
 }  # fmt: skip
 SO_FAR = {"steps": 5, "epoch_seconds": 2.5, "so_far": {"loss": np.array([1.5, 2.5])}}
 KINDS = pytest.mark.parametrize("kind", FACTS)
@@ -157,7 +169,7 @@ def values(net):
     return {name: p.data().asnumpy() for name, p in net.collect_params().items()}
 
 
-@pytest.mark.parametrize("optimizer", ["adam", "bertadam", "sgd"])
+@pytest.mark.parametrize("optimizer", ["adam", "sgd"])
 def test_an_interrupted_optimizer_goes_on_exactly(optimizer, generator):
     start = {name: generator.normal(size=p.shape) for name, p in network().collect_params().items()}
     inputs = generator.normal(size=(6, 5, 4))

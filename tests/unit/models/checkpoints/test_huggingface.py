@@ -24,7 +24,7 @@ from edp_mx.models.checkpoints.huggingface import (
 )
 from edp_mx.models.checkpoints.names import MASKED_LM, POOLER, shapes_of
 from edp_mx.models.initialization import initialize
-from edp_mx.models.pretraining import MaskedPieceHead
+from edp_mx.models.masked_pieces import MaskedPieceHead
 
 
 def new_bert(config, num_pieces=None):

@@ -1,1 +1,0 @@
-"""Pre-training of a BERT on public text."""

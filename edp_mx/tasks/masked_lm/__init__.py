@@ -1,0 +1,1 @@
+"""Masked language modelling: which pieces stand where the model cannot see them."""
