@@ -136,7 +136,8 @@ def start_from_pretrained(
         load = family_of(config.model).load_checkpoint
         assert load is not None  # it has read the checkpoint
         load(model.encoder, checkpoint)
-        _load_heads(model, checkpoint.tensors, config)
+        if model.tensors():
+            _load_heads(model, checkpoint.tensors, config)
     if model.label_head is not None:
         model.encoder.start_label_head(
             model.label_head, vocabulary, labels=labels, checkpoint=checkpoint
