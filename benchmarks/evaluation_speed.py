@@ -28,7 +28,7 @@ from edp_mx.runs.run_directory import RunDirectory
 from edp_mx.runs.trained import TrainedRun
 from edp_mx.runtime import distributed
 from edp_mx.runtime.distributed import Workers
-from edp_mx.training.evaluate import predict_utterances
+from edp_mx.training.evaluate import score_corpus
 
 MICRO_BATCH = 64
 STEPS = 3  # of training in a round
@@ -113,7 +113,7 @@ def using(
 
     def evaluate() -> None:
         parts = trained.task, trained.model, encoded(), utterances, trained.vocabulary
-        predict_utterances(*parts, batch_size=batch_size, workers=workers)
+        score_corpus(*parts, batch_size=batch_size, workers=workers)
 
     def attack() -> None:
         compute_signals(
