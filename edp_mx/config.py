@@ -5,9 +5,8 @@ from __future__ import annotations
 import dataclasses
 import os
 from dataclasses import dataclass, field, replace
-from functools import partial
 from pathlib import Path
-from typing import Any, Sequence, Type, TypeVar, Union, overload
+from typing import Any, List, Sequence, Type, TypeVar, Union, overload
 
 from edp_mx.data.config import DataConfig
 from edp_mx.data.labels import LabelsConfig
@@ -20,7 +19,7 @@ from edp_mx.models.encoder import ModelConfig
 from edp_mx.models.registry import FAMILIES
 from edp_mx.runtime.config_files import Overrides, read_settings
 from edp_mx.runtime.settings import SettingError, Settings, setting
-from edp_mx.runtime.structured import choose_kind, names_of, structure
+from edp_mx.runtime.structured import choose_kind, structure
 from edp_mx.runtime.yaml_tree import Origins, Tree, dump, load
 from edp_mx.tasks.intent_slot.task import INTENT_SLOT
 from edp_mx.tasks.registry import TASKS
@@ -53,19 +52,22 @@ class ExperimentConfig(Settings):
         """Have a corpus read without what its task does not have, and say so in its settings."""
         super().__post_init__()
         task, data = TASKS[self.task], self.data
-        absent = (
-            *("slots", "spans") * (not task.has_slots),
-            *("intent",) * (not task.has_labels),
-        )
+        if data.labels.source == NONE and task.has_labels:
+            raise SettingError(
+                "data.labels.source", f"must not be none, because task: {self.task} has labels"
+            )
+        absent: List[str] = []
+        if not task.has_slots:
+            absent += ["slots", "spans"]
+        if not task.has_labels:
+            absent += ["intent"]
+        if not absent:
+            return
         for name in absent:
             if getattr(data.columns, name) not in (None, NONE):
                 raise SettingError(
                     f"data.columns.{name}", f"must be left out, because task: {self.task} has none"
                 )
-        if data.labels.source == NONE and task.has_labels:
-            raise SettingError(
-                "data.labels.source", f"must not be none, because task: {self.task} has labels"
-            )
         without = {name: NONE for name in absent if name != "spans"}
         columns = replace(data.columns, **without)
         labels = data.labels if task.has_labels else LabelsConfig(NONE)
@@ -98,11 +100,11 @@ def load_config(files: Files, overrides: Overrides = (), *, kind: Any = Experime
         [Path(path) for path in paths],
         overrides,
         kind=kind,
-        complete=partial(_adopt_sizes, has_data="data" in names_of(kind)),
+        complete=_adopt_sizes,
     )
 
 
-def _adopt_sizes(tree: Tree, origins: Origins, *, has_data: bool) -> None:
+def _adopt_sizes(tree: Tree, origins: Origins) -> None:
     """Take a BERT's sizes from its checkpoint, but for those that stand in the same place.
 
     In place of those of other files, that is, which were meant for another checkpoint: a `--set`
@@ -116,7 +118,7 @@ def _adopt_sizes(tree: Tree, origins: Origins, *, has_data: bool) -> None:
             and size.split(", line ")[0] != (checkpoint.split(", line ")[0])
         )
 
-    adopt_sizes(tree, is_default, has_data=has_data)
+    adopt_sizes(tree, is_default)
 
 
 def dump_config(config: Any) -> str:
@@ -124,9 +126,9 @@ def dump_config(config: Any) -> str:
     return dump(tree_of(config))
 
 
-def read_dumped(text: str, *, kind: Type[T]) -> T:
+def read_dumped(text: str) -> ExperimentConfig:
     """Return the settings that `dump_config` wrote."""
-    return structure(load(text), kind)
+    return structure(load(text), ExperimentConfig)
 
 
 def default_of(key: str, family: str) -> Any:

@@ -67,15 +67,15 @@ def add_lists(actions: Any) -> None:
 
 def run_text(arguments: argparse.Namespace) -> int:
     """Write the text of corpora."""
+    from edp_mx.data.lists import tokens_of
     from edp_mx.data.readers.columns_config import NONE, ColumnsConfig
-    from edp_mx.data.sources import named_utterances
     from edp_mx.data.text import write_lines
 
     _check(arguments)
-    made = {"size": arguments.size, "seed": arguments.seed}
     plain = ColumnsConfig(slots=NONE, intent=NONE)
-    read = [named_utterances(source, columns=plain, **made) for source in arguments.sources]
-    lines = (" ".join(utterance.tokens) for utterance in chain.from_iterable(read))
+    made = {"size": arguments.size, "seed": arguments.seed, "columns": plain}
+    read = [tokens_of(source, **made) for source in arguments.sources]
+    lines = map(" ".join, chain.from_iterable(read))
     count = write_lines(arguments.out, tqdm(lines, desc="text", unit=" lines", unit_scale=True))
     print(f"{arguments.out}  {count:,} lines from {', '.join(arguments.sources)}")
     return 0

@@ -32,7 +32,7 @@ examples:
   edp-mx init reviews.csv --task classification --columns text=review intent=verdict
   edp-mx init mine.jsonl --public atis snips text/others.txt.gz --labels labels.json
 """
-LABELLING = [each for each in TASKS.values() if isinstance(each, LabellingTask)]
+LABELLING = {each.name: each for each in TASKS.values() if isinstance(each, LabellingTask)}
 WITHOUT_SLOTS = f"slots={NONE}"
 WARM_START = (
     "edp-mx data merge atis snips nlu_eval --out merged/public.jsonl.gz",
@@ -44,7 +44,7 @@ WARM_START = (
 def add_options(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("corpus", type=Path, metavar="PATH", help="the corpus, in any layout that training reads")
-    add("--task", choices=[each.name for each in LABELLING], default=INTENT_SLOT.name,
+    add("--task", choices=tuple(LABELLING), default=INTENT_SLOT.name,
         help="what is learned, default intent_slot; classification: a label per text")  # fmt: skip
     add("--epsilon", type=float, default=8.0, metavar="E", help="that is to hold, default 8")
     add("--delta", type=float, metavar="D",
@@ -77,7 +77,7 @@ def run(arguments: argparse.Namespace) -> int:
         refuse_existing(out, *[words][bool(start) :], *[listed][bool(arguments.labels) :])
     users = [f"user={arguments.user_key}"] if arguments.user_key not in (None, "user") else []
     parts: Counter = Counter()
-    task = next(each for each in LABELLING if each.name == arguments.task)
+    task = LABELLING[arguments.task]
     columns = columns_of([*arguments.columns, *users, *([] if task.has_slots else [WITHOUT_SLOTS])])
     refuse_without_recipes(start)
     start_logging(is_first=True)  # a large corpus is kept in the cache, which the log says
@@ -141,7 +141,7 @@ def _write(arguments: argparse.Namespace, told: Any, config: Any, out: Path) -> 
     text, said = config.to_yaml(out), ["written:"]
     if config.words:
         _refuse_private(arguments.public, config.path)
-        made = {"size": STANDIN_SIZE, "seed": 1}
+        made: Dict[str, Any] = {"size": STANDIN_SIZE, "seed": 1}
         words = common_words(t for name in arguments.public for t in tokens_of(name, **made))
         write_lines(config.words, words)
         said.append(f"  {config.words}: {len(words):,} words of {', '.join(arguments.public)}")

@@ -55,8 +55,9 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.check or arguments.check_files:
         return _check(arguments, request)
     if arguments.max_restarts and "HOROVOD_RANK" not in os.environ:
-        script = "launch/train.sh"
-        raise UserError(f"--max-restarts needs a process that outlives the run: use NP=1 {script}")
+        raise UserError(
+            "--max-restarts needs a process that outlives the run: use NP=1 launch/train.sh"
+        )
     workers, directory = carry_out(request, train_and_draw)
     if workers.is_first:
         tell(arguments, lambda: _as_json(directory), lambda: _describe(directory))

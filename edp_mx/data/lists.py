@@ -9,6 +9,7 @@ from typing import Dict, Iterable, Iterator, List, Optional, Sequence
 from edp_mx.data.description import Description
 from edp_mx.data.labels import FROM, PRIVATE, PUBLIC
 from edp_mx.data.readers.assembly import split_tokens
+from edp_mx.data.readers.columns_config import ColumnsConfig
 from edp_mx.data.sources import named_utterances
 from edp_mx.data.text import lines_of
 from edp_mx.runtime.files import PathLike, write_json
@@ -16,7 +17,9 @@ from edp_mx.runtime.files import PathLike, write_json
 TEXTS = (".txt", ".txt.gz")
 
 
-def tokens_of(source: str, *, size: int, seed: int) -> Iterator[Sequence[str]]:
+def tokens_of(
+    source: str, *, size: int, seed: int, columns: Optional[ColumnsConfig] = None
+) -> Iterator[Sequence[str]]:
     """Yield the tokens of each utterance of a corpus, or of each line of a text.
 
     Args:
@@ -24,10 +27,12 @@ def tokens_of(source: str, *, size: int, seed: int) -> Iterator[Sequence[str]]:
             `named_utterances`.
         size: how many utterances of a stand-in.
         seed: of a stand-in.
+        columns: which keys or columns of a corpus hold what; by default the usual ones.
     """
     if source.endswith(TEXTS):
         return (split_tokens(line) for line in lines_of(Path(source)))
-    return (utterance.tokens for utterance in named_utterances(source, size=size, seed=seed))
+    read = named_utterances(source, size=size, seed=seed, columns=columns)
+    return (utterance.tokens for utterance in read)
 
 
 def common_words(texts: Iterable[Sequence[str]], *, min_count: int = 1) -> List[str]:

@@ -7,7 +7,6 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, ClassVar, Dict, List, Mapping, NamedTuple, Tuple
 
-from edp_mx.data.readers.assembly import split_tokens
 from edp_mx.errors import UserError
 from edp_mx.runtime.json_text import read_json
 
@@ -69,10 +68,6 @@ class Tokenizer(ABC):
     @abstractmethod
     def load(cls, folder: Path) -> Tokenizer:
         """Read a folder in Hugging Face's layout."""
-
-    def text_ids(self, text: str) -> List[int]:
-        """Return the pieces of a line's tokens, without start and end."""
-        return [i for token in split_tokens(text) for i in self.ids(token)]
 
 
 def tokenizer_from_json(value: Mapping[str, Any]) -> Tokenizer:

@@ -140,7 +140,7 @@ def _of_run(run: RunDirectory) -> List[Part]:
     conditions: List[str] = []
     notes: List[str] = []
     metrics = run.task.metrics
-    said = {f"{each.name}{each.unit}": each.of(test) for each in metrics}
+    said = {each.heading: each.of(test) for each in metrics}
     try:
         privacy = privacy_of(run, notes)
     except UserError as error:  # the attack is no worse for it

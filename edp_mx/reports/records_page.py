@@ -132,12 +132,7 @@ def _runs(records: Sequence[Record]) -> Part:
     ordered = sorted(records, key=lambda each: (each["corpus"], each["family"], each["name"]))
     tables = []
     for task, its in by_task(ordered, itemgetter("settings")):
-        header = (
-            "run",
-            "seed",
-            *(f"{each.name}{each.unit}" for each in task.metrics),
-            *AFTER_SCORES,
-        )
+        header = ("run", "seed", *(each.heading for each in task.metrics), *AFTER_SCORES)
         rows = [_run(record, task, notes) for record in its]
         tables.append(PartTable("Every run", header, rows))
     return Part("Runs", tables=tables, notes=footnotes(notes))

@@ -30,7 +30,7 @@ def list_runs(found: Sequence[Found]) -> str:
 
 
 def _table(task: Task, found: Sequence[Found], notes: List[str]) -> str:
-    header = ("run", *(each.heading for each in task.metrics), "ε publ.", "ε that holds")
+    header = ("run", *(each.narrow_heading for each in task.metrics), "ε publ.", "ε that holds")
     rows = [
         [
             place.stem if place.suffix == ".json" else place.name,

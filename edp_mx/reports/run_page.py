@@ -53,7 +53,7 @@ def _scores(run: RunDirectory, results: Dict[str, Any], privacy: Dict[str, Any])
         shown[f"without privacy ({other.path.name})"] = other.read("results")["test"]
     rows = [[name, *(each.of(of_it) for each in task.metrics)]
             for name, of_it in shown.items()]  # fmt: skip
-    header = ("model", *(f"{each.name}{each.unit}" for each in task.metrics))
+    header = ("model", *(each.heading for each in task.metrics))
     table = PartTable.of_texts("On the test part", header, rows)
     found = verdict(test, baseline, task, mechanism=privacy["mechanism"])
     return Part("Scores", texts=[" ".join(found)] if found else [], tables=[table])

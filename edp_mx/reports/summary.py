@@ -52,7 +52,7 @@ def compare(runs: Sequence[RunDirectory]) -> str:
                 format_holding_epsilon(privacy, notes),
             ]
         )
-    scored = (first.heading, f"Δ{first.short} %", *(each.heading for each in others))
+    scored = (first.narrow_heading, f"Δ{first.short} %", *(each.narrow_heading for each in others))
     table = render_table(("run", *scored, "ε publ.", "ε that holds"), rows)
     lines = [table, _deltas(runs, counted, task), *footnotes(notes), *differences]
     lines += _without_protection(counted)

@@ -61,12 +61,7 @@ def plot_sweep(
         axes.plot(place(best.values[key]), metric.factor * best.score, linestyle="", marker="o",
                   markersize=13, markerfacecolor="none", color="0.3", label="the best")  # fmt: skip
         is_first = i % columns == 0
-        label_axes(
-            axes,
-            key,
-            f"validation {metric.title}" if is_first else "",
-            legend=i == 0,
-        )
+        label_axes(axes, key, f"validation {metric.title}" if is_first else "", legend=i == 0)
     return figure
 
 

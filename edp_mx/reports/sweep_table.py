@@ -25,7 +25,7 @@ def describe_sweep(trials: Sequence[Trial], folder: Path) -> str:
     rows = [
         [
             trial.hash,
-            trial.task.metric.of({trial.task.metric.key: trial.score or 0.0}),
+            trial.task.metric.number(trial.score or 0.0),
             *(text_of(trial.values.get(key)) for key in keys),
             f"{fmean(record['seconds'] for record in trial.records) / 60:.1f}",
         ]
@@ -33,7 +33,7 @@ def describe_sweep(trials: Sequence[Trial], folder: Path) -> str:
     ]
     lines = ["no trial was trained to its end"]
     if scored:
-        name = f"valid. {scored[0].task.metric.heading}"
+        name = f"valid. {scored[0].task.metric.narrow_heading}"
         header = ("trial", name, *(key.split(".")[-1] for key in keys), "min")
         lines = [render_table(header, rows)]
     for trial in (each for each in trials if each.error):

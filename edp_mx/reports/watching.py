@@ -26,7 +26,7 @@ _METRICS = [metric for task in TASKS.values() for metric in task.metrics]
 COLUMNS: Tuple[Tuple[str, str, Callable[[Any], str]], ...] = (
     ("epoch", "epoch", "{:g}".format),
     ("loss", "loss", "{:.4f}".format),
-    *((metric.key, metric.heading, "{:.2f}".format) for metric in _METRICS),
+    *((metric.key, metric.narrow_heading, "{:.2f}".format) for metric in _METRICS),
     ("epsilon_holds_if", "ε so far", _epsilon),
     ("epsilon_as_published", "ε publ.", _epsilon),
     ("clipped_fraction", "clip %", lambda value: f"{100 * value:.0f}"),

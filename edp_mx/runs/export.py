@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Optional
+from typing import Any, Dict, Optional
 
 from edp_mx.config import ExperimentConfig
 from edp_mx.data.origin import ORIGIN, write_origin
@@ -45,14 +45,18 @@ def export(
     heads = {name: values.data().asnumpy() for name, values in model.tensors().items()}
     tensors = {**bert_tensors(model.encoder.bert), **heads}
     checkpoint = Checkpoint(config.model, vocabulary.tokenizer, tensors)
-    others = () if heads else model.heads.values()
+    more: Dict[str, Any] = {}
+    if not heads:  # the layout has no place for them
+        others = [weights_of(head) for head in model.heads.values()]
+        more["more_tensors"] = {name: values for each in others for name, values in each.items()}
+        labels = {"intents": list(vocabulary.intents), "slots": list(vocabulary.slots)}
+        more["more_settings"] = labels
     write_origin(folder / ORIGIN, origin_of(run.path))  # first: no weights without it
     write_checkpoint(
         folder,
         config=checkpoint.config,
         tokenizer=checkpoint.tokenizer,
         tensors=tensors,
-        more_tensors={n: values for head in others for n, values in weights_of(head).items()},
-        more_settings={"intents": list(vocabulary.intents), "slots": list(vocabulary.slots)},
+        **more,
     )
     return checkpoint

@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Callable, Optional, Sequence, Tuple, Union
 
-from edp_mx.config import ExperimentConfig, Overrides, dump_config, load_config, read_dumped
+from edp_mx.config import Overrides, dump_config, load_config, read_dumped
 from edp_mx.errors import UserError
 from edp_mx.runs.interrupted import after_interruption, has_begun, make_way, remove
 from edp_mx.runs.record import absent_files
@@ -72,7 +72,7 @@ def carry_out(request: RunRequest, work: Work) -> Tuple[Workers, RunDirectory]:
     with ExitStack() as stack:
         # Rank 0 prepares the directory; no worker writes before it exists.
         settings, path = workers.on_first(lambda: _open(request, workers, stack))
-        config: Any = read_dumped(settings, kind=ExperimentConfig)
+        config = read_dumped(settings)
         directory, is_new = RunDirectory(Path(path)), request.resume is None
         resume = directory.resume_command(workers.size)
         parting = partial(after_interruption, directory, resume, is_new=is_new)

@@ -67,22 +67,31 @@ class Metric:
         """Return a value of this metric as a number of which less is better."""
         return value if self.is_error else 1 - value
 
-    def of(self, scores: Mapping[str, Any]) -> str:
-        """Return its value among scores for people, without the unit, such as "5.83"."""
-        return f"{self.factor * scores[self.key]:.2f}"
+    def number(self, value: float) -> str:
+        """Return a value for people without its unit, such as "5.83"."""
+        return f"{self.factor * value:.2f}"
 
     def said(self, value: float) -> str:
         """Return a value for people with its unit, such as "5.83 %"."""
-        return f"{self.factor * value:.2f}{self.unit}"
+        return f"{self.number(value)}{self.unit}"
+
+    def of(self, scores: Mapping[str, Any]) -> str:
+        """Return its own among scores as `number` does."""
+        return self.number(scores[self.key])
 
     @property
-    def heading(self) -> str:
+    def narrow_heading(self) -> str:
         """The heading of a narrow column."""
         return f"{self.short}{self.unit}"
 
     @property
+    def heading(self) -> str:
+        """The heading of a column."""
+        return f"{self.name}{self.unit}"
+
+    @property
     def title(self) -> str:
-        """The title of an axis or a wide column."""
+        """The title of an axis."""
         return f"{self.name}, %" if self.is_share else self.name
 
     def no_better_than(

@@ -34,8 +34,11 @@ class RecordReader:
         self._assembler, self._config, self._what = assembler, assembler.columns, what
         path = self._config.label_names
         self._label_names = _read_label_names(path) if path else {}
-        slots, intents = self._config.slots == NONE, self._config.intent == NONE
-        self._absent = (*("slots", "spans") * slots, *("intent",) * intents)
+        self._absent: List[str] = []
+        if self._config.slots == NONE:
+            self._absent += ["slots", "spans"]
+        if self._config.intent == NONE:
+            self._absent += ["intent"]
         self._known: Dict[Tuple[str, ...], Dict[str, str]] = {}
 
     def names_among(self, keys: Iterable[str], place: str) -> Dict[str, str]:

@@ -13,11 +13,12 @@ from edp_mx.errors import UserError
 _DEAL, _VISIT, _SHUFFLE = 0, 1, 2
 
 
-def micro_batch_size(batch_size: int, num_workers: int, key: str = "training.batch_size") -> int:
-    """Return M = B / N, or refuse a B, named by its key, that is not a multiple of N."""
+def micro_batch_size(batch_size: int, num_workers: int) -> int:
+    """Return M = B / N, or refuse a B that is not a multiple of N."""
     if batch_size < 1 or num_workers < 1 or batch_size % num_workers:
         raise UserError(
-            f"{key}: {batch_size} is not a multiple of {num_workers} ({num_workers} workers)"
+            f"training.batch_size: {batch_size} is not a multiple of {num_workers} "
+            f"({num_workers} workers)"
         )
     return batch_size // num_workers
 

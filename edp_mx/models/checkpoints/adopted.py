@@ -12,16 +12,14 @@ from edp_mx.models.checkpoints.huggingface import CONFIG
 _STARTS = ("checkpoint", "start_from")  # keys of `model` that may name a checkpoint's folder
 
 
-def adopt_sizes(
-    tree: Dict[str, Any], is_default: Callable[[str, str], bool], *, has_data: bool
-) -> None:
+def adopt_sizes(tree: Dict[str, Any], is_default: Callable[[str, str], bool]) -> None:
     """Set the sizes in a tree of settings, in place, to those of the checkpoint that it names.
+
+    The vocabulary below `data` is then that of the checkpoint, unless it is set.
 
     Args:
         tree: as read from YAML; of another family, or without a folder that is there, it is left
             alone.
-        has_data: whether there is a part `data`: its vocabulary is then that of the checkpoint,
-            unless it is set.
         is_default: `is_default("num_layers", "checkpoint")` says whether the first key of `model`
             gives way, because it was not set by whoever set the second.
 
@@ -40,8 +38,7 @@ def adopt_sizes(
         for key in ADOPTED:
             if is_default(key, start):
                 model[key] = getattr(theirs, key)
-        if has_data:
-            _take_pieces(tree)
+        _take_pieces(tree)
 
 
 def _take_pieces(tree: Dict[str, Any]) -> None:

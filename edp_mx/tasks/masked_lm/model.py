@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Dict, Iterable, Iterator, NamedTuple, NoReturn, Optional, Sequence, Tuple
+from typing import Dict, Iterable, Iterator, NamedTuple, Optional, Sequence, Tuple
 
 import mxnet as mx
 import numpy as np
@@ -61,10 +61,6 @@ class MaskedLM(TaskModel):
     def tensors(self) -> Dict[str, gluon.Parameter]:
         """See `TaskModel`."""
         return self.head.tensors()
-
-    def upon(self, encoder: Encoder) -> NoReturn:
-        """See `TaskModel`: never asked for, since no states are stored."""
-        raise NotImplementedError
 
     def loss(self, batch: Batch) -> mx.nd.NDArray:
         """Return the sum of −ln p(true piece) over the masked places of each utterance, (N,)."""

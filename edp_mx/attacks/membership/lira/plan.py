@@ -121,7 +121,7 @@ def _decisive(about: Dict[str, Any]) -> Dict[str, Any]:
     Also of an older version, whose configuration lacks keys that were added since then.
     """
     try:
-        config = read_dumped(about["config"], kind=ExperimentConfig)
+        config = read_dumped(about["config"])
     except (KeyError, TypeError, ValueError, yaml.YAMLError, UserError):
         return about  # it is equal to none but itself
     settings = {k: value for k, value in leaves(tree_of(config)) if k not in NO_EFFECT}
