@@ -87,9 +87,10 @@ def run_export(arguments: argparse.Namespace) -> int:
             f"{run} trained a {trained.config.model.family}; only a run with model.family: bert "
             "can be exported"
         )
-    if trained.config.model.trained == "prefix":
+    part = trained.config.model.trained_part
+    if not part.is_merged:
         raise UserError(
-            f"{run} has model.trained: prefix, and this layout has no place for a prefix"
+            f"{run} has model.trained: {part.name}, and this layout has no place for a {part.name}"
         )
     model, vocabulary = trained.model, trained.vocabulary
     checkpoint = Checkpoint(
