@@ -17,7 +17,7 @@ from edp_mx.dp.privacy.noise import NoiseStream
 from edp_mx.dp.privacy.norm_clipping import LoopClipping, NormClipping
 from edp_mx.dp.privacy.trainer import PrivateTrainer
 from edp_mx.models.rgp import carried_weights
-from edp_mx.training.carried import CarriedTrainer
+from edp_mx.models.rgp_trainer import CarriedTrainer
 
 LEARNING_RATE = 1e-6  # the weights stay where they are, whatever the noise
 NOISE_MULTIPLIER = MAX_GRAD_NORM = 1.0

@@ -75,7 +75,7 @@ def paper_model(family: str, **settings: Any) -> IntentSlotModel:
         )
     else:
         encoder = BERTEncoder(config, num_pieces=PIECES, prefix="bert_")
-    freeze(encoder, config.trained)
+    freeze(encoder, config)
     return build_model(encoder, num_slots=SLOTS, num_intents=INTENTS, seed=0, context=mx.cpu())
 
 

@@ -8,15 +8,15 @@ from typing import List, Optional, Tuple
 import gluonnlp
 import numpy as np
 from mxnet import gluon
+from mxnet.gluon import nn
 
 from edp_mx.data.template import is_template
-from edp_mx.models import lora, prefix, rgp
 from edp_mx.models.bert_states import layer_means, settle_shapes
-from edp_mx.models.encoder import TRAINED, ModelConfig
+from edp_mx.models.encoder import ModelConfig
 from edp_mx.models.infilling import MaskState
+from edp_mx.models.trained_parts import PARTS, AdapterSettings
 from edp_mx.runtime.files import path_field
-from edp_mx.runtime.limits import MOST_LAYERS, MOST_NORM, MOST_WIDE
-from edp_mx.runtime.npz import Arrays
+from edp_mx.runtime.limits import MOST_LAYERS, MOST_WIDE
 from edp_mx.runtime.settings import SettingError, setting
 
 ACTIVATIONS = ("gelu", "relu")
@@ -25,7 +25,7 @@ _INITIAL_STDDEV = 0.02
 
 
 @dataclass(frozen=True)
-class BERTConfig(ModelConfig):
+class BERTConfig(AdapterSettings, ModelConfig):
     """Sizes of a BERT; the defaults are the paper's, which are also TinyBERT's.
 
     Attributes:
@@ -34,12 +34,6 @@ class BERTConfig(ModelConfig):
             `frozen_layers` and of the pooler, and the heads), rgp (the weights of those layers from
             gradients of low rank, and the heads) or prefix (keys and values in all layers above
             `frozen_layers` that come before those of an utterance, and the heads).
-        lora_rank: rank of an adapter.
-        lora_alpha: an adapter's change is scaled by lora_alpha / lora_rank; by default by 1.
-        rgp_rank: rank of the carriers of a gradient.
-        rgp_from: what the carriers span at each step: the largest part of update (how far the
-            weights have moved; at the first step, the weights) or of weight (the weights).
-        prefix_length: number of keys and values of a prefix.
         intents: pooled ([CLS]), or infilling: the state at the [MASK] of `template`, through the
             checkpoint's masked-LM head, whose scores of label words the intents start from.
         template: what each utterance, {}, is then written in, between [CLS] and [SEP].
@@ -61,7 +55,7 @@ class BERTConfig(ModelConfig):
     """
 
     family: str = setting("bert", one_of=["bert"])
-    trained: str = setting("all", one_of=(*TRAINED, "lora", "prefix", "rgp"))
+    trained: str = setting("all", one_of=tuple(PARTS))
     num_layers: int = setting(4, at_least=1, at_most=MOST_LAYERS)
     num_heads: int = setting(12, at_least=1, at_most=MOST_WIDE)
     hidden_size: int = setting(312, at_least=1, at_most=MOST_WIDE)
@@ -74,11 +68,6 @@ class BERTConfig(ModelConfig):
     is_embedding_trainable: bool = True
     frozen_layers: int = setting(0, at_least=0, at_most=MOST_LAYERS)
     features: str = setting("last", one_of=("last", "all_layers"))
-    lora_rank: int = setting(8, at_least=1, at_most=MOST_WIDE)
-    lora_alpha: Optional[float] = setting(None, above=0, at_most=MOST_NORM)
-    prefix_length: int = setting(10, at_least=1, at_most=MOST_WIDE)
-    rgp_rank: int = setting(1, at_least=1, at_most=MOST_WIDE)
-    rgp_from: str = setting("update", one_of=rgp.SOURCES)
     intents: str = setting("pooled", one_of=("pooled", "infilling"))
     template: str = "{} . it is about [MASK] ."
     label_words: Optional[str] = path_field()
@@ -105,33 +94,12 @@ class BERTConfig(ModelConfig):
                 "frozen_layers",
                 f"must be at most {self.num_layers} (num_layers), not {self.frozen_layers}",
             )
-        if self.trained == "lora" and self.lora_rank > self.hidden_size:
-            raise SettingError(
-                "lora_rank",
-                f"must be at most {self.hidden_size} (hidden_size), not {self.lora_rank}",
-            )
-        smallest = min(self.hidden_size, self.intermediate_size)
-        if self.trained == "rgp" and self.rgp_rank > smallest:
-            raise SettingError(
-                "rgp_rank",
-                f"must be at most {smallest} (hidden_size or intermediate_size), not "
-                f"{self.rgp_rank}",
-            )
+        self.trained_part.check(self)
 
     @property
     def written_around(self) -> Optional[str]:
         """See `ModelConfig`."""
         return self.template if self.intents == "infilling" else None
-
-    def plain(self, weights: Arrays) -> Arrays:
-        """See `ModelConfig`."""
-        is_adapted = self.trained == "lora"
-        return lora.merged(weights, scale=self.lora_scale) if is_adapted else weights
-
-    @property
-    def lora_scale(self) -> float:
-        """What an adapter's change is multiplied by."""
-        return 1.0 if self.lora_alpha is None else self.lora_alpha / self.lora_rank
 
 
 def initial_bert_values(
@@ -139,12 +107,13 @@ def initial_bert_values(
 ) -> np.ndarray:
     """Draw BERT's first values: normal with σ = 0.02, truncated at 2 σ; layer norms at identity.
 
-    Adapters are drawn by `lora.initial_adapter_values`.
+    Parameters that a `TrainedPart` adds are drawn as it likes.
 
     Source: Devlin et al. 2019, their published code (`initializer_range`).
     """
-    if lora.is_adapter(name):
-        return lora.initial_adapter_values(name, shape, generator)
+    for part in PARTS.values():
+        if (own := part.initial_values(name, shape, generator)) is not None:
+            return own
     if name.endswith(("bias", "beta")):
         return np.zeros(shape)
     if name.endswith("gamma"):
@@ -201,15 +170,12 @@ class BERT(gluon.HybridBlock):
         encoder._output_all_encodings = self._reads_all
         settle_shapes(self.model, config)
         self._freeze(config)
-        self.lora_scale = config.lora_scale
-        adapted = (self.model, self.mask_state.transform if self.mask_state else self.model.pooler)
-        first = config.frozen_layers
-        if config.trained == "lora":
-            lora.add_adapters(*adapted, first=first, rank=config.lora_rank, scale=config.lora_scale)
-        if config.trained == "rgp":
-            lora.add_adapters(*adapted, first=first, rank=config.rgp_rank, kind=rgp.Carriers)
-        if config.trained == "prefix":
-            prefix.add_prefixes(self.model, first=first, length=config.prefix_length)
+        self.config = config
+
+    @property
+    def pooler(self) -> nn.Dense:
+        """The dense layer that makes an utterance's vector."""
+        return self.mask_state.transform if self.mask_state else self.model.pooler
 
     @property
     def piece_embedding(self) -> gluon.Parameter:

@@ -28,7 +28,6 @@ from edp_mx.models.id_ranges import check_ids, check_lengths
 from edp_mx.models.infilling import start_from_words
 from edp_mx.models.label_words import label_pieces, label_words
 from edp_mx.models.masked_pieces import MaskedPieceHead
-from edp_mx.models.rgp import CarriedWeight, carried_weights
 
 
 class BERTEncoder(Encoder):
@@ -48,7 +47,7 @@ class BERTEncoder(Encoder):
         self._config, self._num_pieces = config, num_pieces
         self._max_positions = config.max_positions
         self._frozen_layers = config.frozen_layers
-        self._rgp_from, self._label_words = config.rgp_from, config.label_words
+        self._label_words, self.needs_masked_lm = config.label_words, mask_place is not None
         self.output_size = config.hidden_size
         self.num_pooled = 1 if config.features == "last" else config.num_layers + 1
         with self.name_scope():
@@ -62,10 +61,6 @@ class BERTEncoder(Encoder):
         """See `Encoder`."""
         assert vocabulary.tokenizer is not None
         return {self.bert.piece_embedding.name: vocabulary.tokenizer.pieces}
-
-    def carried(self, *, seed: int) -> List[CarriedWeight]:
-        """See `Encoder`."""
-        return carried_weights(self, source=self._rgp_from, seed=seed)
 
     def masked_piece_head(self) -> MaskedPieceHead:
         """See `Encoder`; the pooler is then not trained, since the loss does not depend on it."""

@@ -7,11 +7,26 @@ word. Here a bias is therefore the weight of an operator of its own, whose input
 
 from __future__ import annotations
 
+from typing import Any
+
 from gluonnlp.model.bert import DotProductSelfAttentionCell
 from mxnet import gluon
 from mxnet.gluon import nn
 
 from edp_mx.models.attention import SelfAttention
+from edp_mx.models.trained_part import TrainedPart
+
+
+class Biases(TrainedPart):
+    """An encoder's biases and the offsets of its layer norms.
+
+    Source: Ben Zaken et al. 2022 ("BitFit"); for private training Bu et al. 2022 ("DP-BiTFiT").
+    """
+
+    name, endings = "biases", ("bias", "beta")
+
+    def change(self, encoder: gluon.Block, config: Any) -> None:  # noqa: ARG002
+        separate_biases(encoder)
 
 
 def affine(F, x, weight, bias, *, size: int):

@@ -14,13 +14,11 @@ from edp_mx.data.batching import Batch, PieceInputs
 from edp_mx.data.vocabulary import Vocabulary
 from edp_mx.errors import UserError
 from edp_mx.models.initialization import Rule, initial_values
-from edp_mx.models.rgp import CarriedWeight
+from edp_mx.models.trained_part import TrainedPart
+from edp_mx.models.trained_parts import OF_EVERY_FAMILY, PARTS
 from edp_mx.runtime.files import path_field
 from edp_mx.runtime.limits import MOST_NORM
-from edp_mx.runtime.npz import Arrays
 from edp_mx.runtime.settings import Settings, setting
-
-TRAINED = ("all", "heads", "biases")
 
 
 @dataclass(frozen=True)
@@ -41,7 +39,7 @@ class ModelConfig(Settings):
     """
 
     family: str = ""
-    trained: str = setting("all", one_of=TRAINED)
+    trained: str = setting("all", one_of=[part.name for part in OF_EVERY_FAMILY])
     start_from: Optional[str] = path_field()
     heads: str = setting("drawn", one_of=("drawn", "names"))
     intents: str = setting("pooled", one_of=("pooled",))
@@ -52,9 +50,10 @@ class ModelConfig(Settings):
         """The template that each utterance is written in, if there is one."""
         return None
 
-    def plain(self, weights: Arrays) -> Arrays:
-        """Return the weights of a model of these settings as those of one without adapters."""
-        return weights
+    @property
+    def trained_part(self) -> TrainedPart:
+        """The part of the encoder that `trained` names."""
+        return PARTS[self.trained]
 
 
 class Encoder(gluon.HybridBlock):
@@ -65,12 +64,14 @@ class Encoder(gluon.HybridBlock):
 
     Attributes:
         num_pooled: G, of how many vectors of size H an utterance's vector consists.
+        needs_masked_lm: whether it starts from a checkpoint's masked-LM head.
 
     Shapes: inputs → states (N, T, H), pooled (N, G H).
     """
 
     output_size: int
     num_pooled = 1
+    needs_masked_lm = False
     initial_values: Rule = staticmethod(initial_values)
 
     def inputs(self, batch: Batch, context: mx.Context) -> Tuple[mx.nd.NDArray, ...]:
@@ -88,10 +89,6 @@ class Encoder(gluon.HybridBlock):
     def tables(self, vocabulary: Vocabulary) -> Dict[str, Sequence[str]]:  # noqa: ARG002
         """Return what the rows of parameters stand for, by the parameters' names."""
         return {}
-
-    def carried(self, *, seed: int) -> List[CarriedWeight]:  # noqa: ARG002
-        """Return the weights that are trained through low-rank carriers, as they are now."""
-        return []
 
     def masked_piece_head(self) -> Any:
         """Return a new head that scores all pieces at masked places; None for one without."""

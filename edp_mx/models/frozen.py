@@ -1,47 +1,30 @@
-"""Which parts of a model are trained, and the frozen lower part, whose outputs can be stored."""
+"""The frozen parameters of an encoder, and its frozen lower part, whose outputs can be stored."""
 
 from __future__ import annotations
 
-from typing import Callable, Optional, Tuple
+from typing import Optional, Tuple
 
 import mxnet as mx
 import numpy as np
 from mxnet import autograd, gluon
 
 from edp_mx.data.batching import Batch
-from edp_mx.models.biases import separate_biases
-from edp_mx.models.encoder import Encoder, FrozenPart
-from edp_mx.models.lora import is_adapter
-from edp_mx.models.prefix import VECTORS
-from edp_mx.models.rgp import is_carrier
-
-_BIASES = ("bias", "beta")
+from edp_mx.models.encoder import Encoder, FrozenPart, ModelConfig
 
 
-def freeze(encoder: Encoder, trained: str) -> None:
+def freeze(encoder: Encoder, config: ModelConfig) -> None:
     """Take the gradient from the encoder's parameters that are not trained.
 
-    Args:
-        trained: all | heads (the encoder is frozen) | biases (its biases and the offsets of its
-            layer norms are trained) | lora (its adapters are) | prefix (its prefixes are) | rgp
-            (the carriers of its weights' gradients have gradients). What the family's own settings
-            freeze stays frozen.
+    The family's own settings may have frozen others, which stay frozen.
 
-    Source: Ben Zaken et al. 2022 ("BitFit"); for private training Bu et al. 2022 ("DP-BiTFiT").
-        Others: see `lora`, `prefix` and `rgp`.
+    Args:
+        encoder: without values; its layers are changed as `model.trained` needs it.
+        config: its settings.
     """
-    is_trained: Callable[[str], bool] = {
-        "all": lambda name: True,  # noqa: ARG005
-        "heads": lambda name: False,  # noqa: ARG005
-        "biases": lambda name: name.endswith(_BIASES),
-        "lora": is_adapter,
-        "prefix": lambda name: name.endswith(VECTORS),
-        "rgp": is_carrier,
-    }[trained]
-    if trained == "biases":
-        separate_biases(encoder)
+    part = config.trained_part
+    part.change(encoder, config)
     for name, parameter in encoder.collect_params().items():
-        if not is_trained(name):
+        if not part.trains(name):
             parameter.grad_req = "null"
 
 

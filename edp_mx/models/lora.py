@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any, Dict, Mapping, Tuple, Type
+from dataclasses import dataclass
+from typing import Any, Dict, Mapping, Optional, Tuple, Type
 
 import numpy as np
-from gluonnlp.model import BERTModel
 from mxnet import gluon
 from mxnet.gluon import nn
 
 from edp_mx.models.attention import SelfAttention
+from edp_mx.models.trained_part import TrainedPart
+from edp_mx.runtime.limits import MOST_NORM, MOST_WIDE
+from edp_mx.runtime.npz import Arrays
+from edp_mx.runtime.settings import SettingError, Settings, setting
 
 DOWN, UP = "lora_down_weight", "lora_up_weight"  # how the adapters' parameters end
 _PROJECTIONS = ("query", "key", "value")
@@ -72,32 +76,74 @@ class AdaptedSelfAttention(SelfAttention):
         return super().projected(F, qkv, weight, bias) + changes
 
 
-def add_adapters(
-    model: BERTModel,
-    pooler: nn.Dense,
-    *,
-    first: int,
-    rank: int,
-    scale: float = 1.0,
-    kind: Type[LowRank] = LowRank,
-) -> None:
-    """Put adapters of a kind on a BERT's layers from `first` on, and on what stands for its pooler.
+@dataclass(frozen=True)
+class LoRASettings(Settings):
+    """Settings of low-rank adapters.
 
-    In a layer, these are those of query, key, value, the attention's output and both feed-forward
-    layers. The shapes of all weights must be known.
+    Attributes:
+        lora_rank: rank of an adapter.
+        lora_alpha: an adapter's change is scaled by lora_alpha / lora_rank; by default by 1.
     """
-    sizes: Dict[str, Any] = {"rank": rank, "scale": scale}
-    for cell in list(model.encoder.transformer_cells)[first:]:
-        attention = cell.attention_cell
-        attention.__class__ = AdaptedSelfAttention
-        width = attention.units
-        with attention.name_scope():
-            for name in _PROJECTIONS:
-                adapter = kind(width, width, prefix=f"{name}_{kind.MARK}", **sizes)
-                setattr(attention, f"{name}_adapter", adapter)
-        for dense in (cell.proj, cell.ffn.ffn_1, cell.ffn.ffn_2):
-            _adapt(dense, kind, sizes)
-    _adapt(pooler, kind, sizes)
+
+    lora_rank: int = setting(8, at_least=1, at_most=MOST_WIDE)
+    lora_alpha: Optional[float] = setting(None, above=0, at_most=MOST_NORM)
+
+    @property
+    def lora_scale(self) -> float:
+        """The factor of an adapter's change."""
+        return 1.0 if self.lora_alpha is None else self.lora_alpha / self.lora_rank
+
+
+class LoRA(TrainedPart):
+    """Adapters of a BERT's upper layers and of its pooler."""
+
+    name, settings, endings = "lora", LoRASettings, (DOWN, UP)
+    kind: Type[LowRank] = LowRank
+
+    def check(self, config: Any) -> None:
+        if config.lora_rank > config.hidden_size:
+            raise SettingError(
+                "lora_rank",
+                f"must be at most {config.hidden_size} (hidden_size), not {config.lora_rank}",
+            )
+
+    def sizes(self, config: Any) -> Dict[str, Any]:
+        """Return `rank` and `scale` of an adapter."""
+        return {"rank": config.lora_rank, "scale": config.lora_scale}
+
+    def change(self, encoder: gluon.Block, config: Any) -> None:
+        """Put adapters on the pooler and on the layers from `frozen_layers` on.
+
+        In a layer, these are for query, key, value, the attention's output and both feed-forward
+        layers.
+        """
+        bert, sizes = encoder.bert, self.sizes(config)
+        for cell in list(bert.model.encoder.transformer_cells)[config.frozen_layers :]:
+            attention = cell.attention_cell
+            attention.__class__ = AdaptedSelfAttention
+            width = attention.units
+            with attention.name_scope():
+                for name in _PROJECTIONS:
+                    adapter = self.kind(width, width, prefix=f"{name}_{self.kind.MARK}", **sizes)
+                    setattr(attention, f"{name}_adapter", adapter)
+            for dense in (cell.proj, cell.ffn.ffn_1, cell.ffn.ffn_2):
+                _adapt(dense, self.kind, sizes)
+        _adapt(bert.pooler, self.kind, sizes)
+
+    def initial_values(
+        self, name: str, shape: Tuple[int, ...], generator: np.random.Generator
+    ) -> Optional[np.ndarray]:
+        """Draw A uniformly from ±1/√d; B is 0, so that the first model is the frozen one.
+
+        Source: Hu et al. 2021, their published code.
+        """
+        if name.endswith(UP):
+            return np.zeros(shape)
+        is_down = name.endswith(DOWN)
+        return generator.uniform(-1.0, 1.0, shape) / np.sqrt(shape[1]) if is_down else None
+
+    def plain(self, weights: Arrays, config: Any) -> Arrays:
+        return merged(weights, scale=config.lora_scale)
 
 
 def _adapt(dense: nn.Dense, kind: Type[LowRank], sizes: Mapping[str, Any]) -> None:
@@ -108,23 +154,6 @@ def _adapt(dense: nn.Dense, kind: Type[LowRank], sizes: Mapping[str, Any]) -> No
         dense.adapter = kind(num_in, num_out, prefix=kind.MARK, **sizes)
 
 
-def is_adapter(name: str) -> bool:
-    """Whether a parameter's name is that of an adapter."""
-    return name.endswith((DOWN, UP))
-
-
-def initial_adapter_values(
-    name: str, shape: Tuple[int, ...], generator: np.random.Generator
-) -> np.ndarray:
-    """Draw A uniformly from ±1/√d; B is 0, so that the first model is the frozen one.
-
-    Source: Hu et al. 2021, their published code.
-    """
-    if name.endswith(UP):
-        return np.zeros(shape)
-    return generator.uniform(-1.0, 1.0, shape) / np.sqrt(shape[1])
-
-
 def merged(weights: Mapping[str, np.ndarray], *, scale: float) -> Dict[str, np.ndarray]:
     """Return the weights of the same model without adapters: W + scale · B A for each W.
 
@@ -132,7 +161,7 @@ def merged(weights: Mapping[str, np.ndarray], *, scale: float) -> Dict[str, np.n
         weights: by name, adapters' too; they are left as they are.
         scale: alpha / rank.
     """
-    plain = {name: values for name, values in weights.items() if not is_adapter(name)}
+    plain = {name: values for name, values in weights.items() if not name.endswith((DOWN, UP))}
     for name in weights:
         if name.endswith(DOWN):
             stem = name[: -len(DOWN)]

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
-from gluonnlp.model import BERTModel
+from dataclasses import dataclass
+from typing import Any
+
 from mxnet import gluon
 
 from edp_mx.models.attention import SelfAttention
+from edp_mx.models.trained_part import TrainedPart
+from edp_mx.runtime.limits import MOST_WIDE
+from edp_mx.runtime.settings import Settings, setting
 
 VECTORS = "trained_prefix_vectors"  # how the parameters' names end
 
@@ -52,11 +57,28 @@ class PrefixSelfAttention(SelfAttention):
         return F.slice_axis(context, axis=0, begin=self.length, end=None), weights
 
 
-def add_prefixes(model: BERTModel, *, first: int, length: int) -> None:
-    """Put a prefix on each of a BERT's layers from `first` on."""
-    for cell in list(model.encoder.transformer_cells)[first:]:
-        attention = cell.attention_cell
-        attention.__class__ = PrefixSelfAttention
-        attention.length = length
-        with attention.name_scope():
-            attention.trained_prefix = Prefix(length, attention.units, prefix="trained_prefix_")
+@dataclass(frozen=True)
+class PrefixSettings(Settings):
+    """Settings of a trained prefix.
+
+    Attributes:
+        prefix_length: number of keys and values of a prefix.
+    """
+
+    prefix_length: int = setting(10, at_least=1, at_most=MOST_WIDE)
+
+
+class TrainedPrefix(TrainedPart):
+    """Prefixes of a BERT's layers from `frozen_layers` on."""
+
+    name, settings, endings = "prefix", PrefixSettings, (VECTORS,)
+    is_merged = False
+
+    def change(self, encoder: gluon.Block, config: Any) -> None:
+        length = config.prefix_length
+        for cell in list(encoder.bert.model.encoder.transformer_cells)[config.frozen_layers :]:
+            attention = cell.attention_cell
+            attention.__class__ = PrefixSelfAttention
+            attention.length = length
+            with attention.name_scope():
+                attention.trained_prefix = Prefix(length, attention.units, prefix="trained_prefix_")

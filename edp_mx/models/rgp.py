@@ -7,14 +7,18 @@ columns are orthonormal, and R, whose rows are. From their released gradients th
 from __future__ import annotations
 
 import zlib
-from typing import List
+from dataclasses import dataclass
+from typing import Any, Dict, List
 
 import mxnet as mx
 import numpy as np
 from mxnet import autograd, gluon
 
-from edp_mx.models.lora import LowRank
+from edp_mx.models.lora import LoRA, LowRank
+from edp_mx.models.trained_part import TrainedPart
 from edp_mx.runtime.arrays import overwrite
+from edp_mx.runtime.limits import MOST_WIDE
+from edp_mx.runtime.settings import SettingError, Settings, setting
 
 SOURCES = ("update", "weight")
 
@@ -41,9 +45,48 @@ class Carriers(LowRank):
 _DOWN, _UP = f"{Carriers.MARK}down_weight", f"{Carriers.MARK}up_weight"
 
 
-def is_carrier(name: str) -> bool:
-    """Whether a parameter's name is that of a carrier."""
-    return name.endswith((_DOWN, _UP))
+@dataclass(frozen=True)
+class RGPSettings(Settings):
+    """Settings of reparametrised gradients.
+
+    Attributes:
+        rgp_rank: rank of the carriers of a gradient.
+        rgp_from: what the carriers span at each step: the largest part of update (how far the
+            weights have moved; at the first step, the weights) or of weight (the weights).
+    """
+
+    rgp_rank: int = setting(1, at_least=1, at_most=MOST_WIDE)
+    rgp_from: str = setting("update", one_of=SOURCES)
+
+
+class RGP(LoRA):
+    """The weights of a BERT's upper layers and of its pooler, by way of carriers.
+
+    The carriers have gradients, and the weights are updated.
+    """
+
+    name, settings, endings = "rgp", RGPSettings, (_DOWN, _UP)
+    kind = Carriers
+    initial_values, plain = TrainedPart.initial_values, TrainedPart.plain
+
+    def check(self, config: Any) -> None:
+        smallest = min(config.hidden_size, config.intermediate_size)
+        if config.rgp_rank > smallest:
+            raise SettingError(
+                "rgp_rank",
+                f"must be at most {smallest} (hidden_size or intermediate_size), not "
+                f"{config.rgp_rank}",
+            )
+
+    def sizes(self, config: Any) -> Dict[str, Any]:
+        return {"rank": config.rgp_rank, "scale": 1.0}
+
+    def trainer(self, encoder: gluon.Block, config: Any, *, seed: int, workers: Any, **more: Any):
+        """See `TrainedPart`; it chooses the first carriers."""
+        from edp_mx.models.rgp_trainer import CarriedTrainer  # it loads Horovod
+
+        carried = carried_weights(encoder, source=config.rgp_from, seed=seed)
+        return CarriedTrainer(carried=carried, workers=workers, **more)
 
 
 class CarriedWeight:

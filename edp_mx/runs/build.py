@@ -214,7 +214,7 @@ def encode_part(
 def model_for(config: ExperimentConfig, vocabulary: Vocabulary, context: mx.Context) -> TaskModel:
     """Build a model of the configured family and size, with drawn values."""
     encoder = family_of(config.model).build(config.model, config.data, vocabulary)
-    freeze(encoder, config.model.trained)
+    freeze(encoder, config.model)
     model = TASKS[config.task].build(encoder, vocabulary, config.model)
     draw_values(model, seed=config.training.seed, context=context)
     return model

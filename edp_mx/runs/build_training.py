@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Dict, List, Optional
+from typing import Any, Optional
 
 from edp_mx.config import ExperimentConfig
 from edp_mx.dp.privacy.flat import FlatGradients
 from edp_mx.dp.privacy.layers import layers_of
 from edp_mx.dp.privacy.trainer import PrivateTrainer
 from edp_mx.dp.weights import broadcast_weights
-from edp_mx.models.rgp import CarriedWeight
 from edp_mx.runs.ancestors import Brought, brought_along
 from edp_mx.runs.mechanism import build_mechanism
 from edp_mx.runs.plan import plan_for, sampler_for
@@ -21,7 +20,6 @@ from edp_mx.runtime.distributed import Workers
 from edp_mx.runtime.progress import Heartbeat, no_heartbeat
 from edp_mx.tasks.model import TaskModel
 from edp_mx.training.averaging import WeightAverage
-from edp_mx.training.carried import CarriedTrainer
 from edp_mx.training.config import LearningRates
 from edp_mx.training.loop import TrainingLoop
 
@@ -57,8 +55,8 @@ def build_training(
     sampler = sampler_for(config, len(train), users=prepared.users, lengths=train.lengths, **share)
     broadcast_weights(prepared.model, workers)
     whole, prepared = prepared.model, prepared.above_frozen(run.path, heartbeat)
-    carried = whole.encoder.carried(seed=training.seed)
     flat = FlatGradients(layers_of(prepared.model))
+    trainer = _trainer(whole, config, flat, workers)
     corpus = prepared.corpus
     brought: Any = workers.on_first(lambda: tuple(brought_along(config, corpus)))
     brought = Brought(*brought)
@@ -68,7 +66,6 @@ def build_training(
         config, workers, prepared, sampler, flat, spending=spending, heartbeat=heartbeat
     )
     set_learning_rates(whole, training.learning_rate, training.learning_rates)
-    trainer = _trainer(config, flat, carried, workers)
     loop = TrainingLoop(
         model=prepared.model,
         corpus=prepared.train,
@@ -85,19 +82,18 @@ def build_training(
 
 
 def _trainer(
-    config: ExperimentConfig, flat: FlatGradients, carried: List[CarriedWeight], workers: Workers
+    model: TaskModel, config: ExperimentConfig, flat: FlatGradients, workers: Workers
 ) -> PrivateTrainer:
-    settings: Dict[str, Any] = {
-        "flat": flat,
-        "optimizer": config.training.optimizer,
-        "optimizer_params": {
-            "learning_rate": config.training.learning_rate,
-            "wd": config.training.weight_decay,
-        },
-    }
-    if carried:
-        return CarriedTrainer(carried=carried, workers=workers, **settings)
-    return PrivateTrainer(**settings)
+    training = config.training
+    return config.model.trained_part.trainer(
+        model.encoder,
+        config.model,
+        seed=training.seed,
+        workers=workers,
+        flat=flat,
+        optimizer=training.optimizer,
+        optimizer_params={"learning_rate": training.learning_rate, "wd": training.weight_decay},
+    )
 
 
 def _average(

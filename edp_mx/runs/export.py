@@ -37,9 +37,11 @@ def export(
             f"{run.path} trained a {config.model.family}; only a run with model.family: bert can "
             "be exported"
         )
-    if config.model.trained == "prefix":
+    part = config.model.trained_part
+    if not part.is_merged:
         raise UserError(
-            f"{run.path} has model.trained: prefix, and this layout has no place for a prefix"
+            f"{run.path} has model.trained: {part.name}, and this layout has no place for a "
+            f"{part.name}"
         )
     folder = run.path / MODEL if out is None else out
     heads = {name: values.data().asnumpy() for name, values in model.tensors().items()}

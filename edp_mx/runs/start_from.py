@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Dict, List, Optional
 
@@ -15,7 +15,8 @@ from edp_mx.data.tokenizer import Tokenizer
 from edp_mx.data.vocabulary import Vocabulary
 from edp_mx.errors import UserError
 from edp_mx.models.label_names import alike_tags, most_alike, named_rows, transitions_by_kind
-from edp_mx.models.prefix import VECTORS
+from edp_mx.models.trained_part import TrainedPart
+from edp_mx.models.trained_parts import PARTS
 from edp_mx.runs.run_directory import RunDirectory
 from edp_mx.runtime.npz import Arrays, read_arrays
 from edp_mx.tasks.model import TaskModel
@@ -31,12 +32,14 @@ class RunStart:
         folder: of the run.
         weights: by name; adapters are merged, and a model with adapters gets new ones.
         intents: its `model.intents`.
+        part: its `model.trained`.
     """
 
     folder: Path
     vocabulary: Vocabulary
     weights: Arrays
     intents: str = "pooled"
+    part: TrainedPart = PARTS["all"]
 
     @classmethod
     def read(cls, folder: Path) -> RunStart:
@@ -49,7 +52,8 @@ class RunStart:
         vocabulary = Vocabulary.from_json(run.read("vocabulary"))
         weights = read_arrays(run.weights, "a file of weights")
         model = load_config(run.config).model
-        return cls(folder, vocabulary, model.plain(weights), model.intents)
+        part = model.trained_part
+        return cls(folder, vocabulary, part.plain(weights, model), model.intents, part)
 
     @property
     def tokenizer(self) -> Tokenizer:
@@ -85,18 +89,20 @@ class RunStart:
             The places of the intents that no row of the run's was taken for.
 
         Raises:
-            UserError: not a single parameter of the encoder fits, the run has prefixes that do not
-                fit, or it has no masked-LM head, which our intents need.
+            UserError: not a single parameter of the encoder fits, parameters that the run added
+                and cannot merge do not fit, or it has no masked-LM head, which our intents need.
         """
         if intents != self.intents:
             other = self._without_labels(model, intents)
             return other.load_into(model, vocabulary, intents, by_names=by_names)
         left = self._take(model, vocabulary, by_names=by_names)
         fitting = set(model.collect_params()) - set(left)
-        if any(name.endswith(VECTORS) and name not in fitting for name in self.weights):
+        added = {name for name in self.weights if self.part.trains(name)}
+        if not self.part.is_merged and added - fitting:
+            keys = [f"model.{field.name}" for field in fields(self.part.settings)]
             raise UserError(
-                f"model.start_from: {self.folder} has model.trained: prefix, so that this model "
-                "must have the same model.prefix_length and model.frozen_layers"
+                f"model.start_from: {self.folder} has model.trained: {self.part.name}, so that "
+                f"this model must have the same {', '.join(keys)} and model.frozen_layers"
             )
         if not set(model.encoder.collect_params()) - set(left):
             raise UserError(
@@ -136,10 +142,10 @@ class RunStart:
 
     def _without_labels(self, model: TaskModel, intents: str) -> RunStart:
         """The same for a model that reads its labels in another way."""
-        if intents == "infilling":
+        if model.encoder.needs_masked_lm:
             raise UserError(
-                f"model.intents: infilling needs a masked-LM head, and the run {self.folder} has "
-                "none; train it with model.intents: infilling too, or start from a checkpoint"
+                f"model.intents: {intents} needs a masked-LM head, and the run {self.folder} has "
+                f"none; train it with model.intents: {intents} too, or start from a checkpoint"
             )
         head = {} if model.label_head is None else model.label_head.collect_params()
         rest = {name: values for name, values in self.weights.items() if name not in head}

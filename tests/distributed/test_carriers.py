@@ -12,8 +12,8 @@ from edp_mx.dp.privacy.mechanism import Mechanism
 from edp_mx.dp.privacy.noise import NoiseStream
 from edp_mx.dp.privacy.norm_clipping import LoopClipping
 from edp_mx.models.rgp import carried_weights
+from edp_mx.models.rgp_trainer import CarriedTrainer
 from edp_mx.runtime.distributed import start
-from edp_mx.training.carried import CarriedTrainer
 
 STEPS, SIZE = 3, 2
 

@@ -15,7 +15,7 @@ from edp_mx.models.bert import BERTConfig
 from edp_mx.models.bert_encoder import BERTEncoder
 from edp_mx.models.clc import CLCConfig, CLCEncoder
 from edp_mx.models.frozen import freeze
-from edp_mx.models.lora import is_adapter
+from edp_mx.models.lora import LoRA
 from edp_mx.tasks.intent_slot.model import build_model
 
 FAMILIES = ("clc", "bert")
@@ -52,7 +52,7 @@ def tiny_bert(*, seed=3, **config):
     config = BERTConfig(**{**TINY_BERT, **config})
     place = MASK_PLACE if config.intents == "infilling" else None
     encoder = BERTEncoder(config, num_pieces=SIZES["num_pieces"], mask_place=place, prefix="bert_")
-    freeze(encoder, config.trained)
+    freeze(encoder, config)
     return with_heads(encoder, seed=seed)
 
 
@@ -61,7 +61,7 @@ def tiny_adapted_bert(*, is_drawn=True, **config):
     model = tiny_bert(trained="lora", **{"lora_rank": 2, **config})
     generator = np.random.default_rng(5)
     for name, parameter in model.collect_params().items():
-        if is_drawn and is_adapter(name):
+        if is_drawn and LoRA().trains(name):
             parameter.set_data(mx.nd.array(generator.normal(0, 0.5, parameter.shape)))
     return model
 

@@ -31,7 +31,6 @@ from edp_mx.models.checkpoints.names import (
     parameters_of,
     shapes_of,
 )
-from edp_mx.models.lora import merged
 from edp_mx.runtime.files import PathLike, whole_file, write_json
 
 logger = logging.getLogger(__name__)
@@ -141,7 +140,7 @@ def bert_tensors(bert: BERT) -> Dict[str, np.ndarray]:
     Edge cases: adapters are merged into the weights.
     """
     ours = {name: values.data().asnumpy() for name, values in bert.collect_params().items()}
-    plain = merged(ours, scale=bert.lora_scale)
+    plain = bert.config.trained_part.plain(ours, bert.config)
     return {name: plain[values.name].copy() for name, values in parameters_of(bert).items()}
 
 

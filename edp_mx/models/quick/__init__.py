@@ -11,15 +11,13 @@ from gluonnlp.model.bert import DotProductSelfAttentionCell
 from mxnet import gluon
 from mxnet.gluon import nn
 
-from edp_mx.models import biases, bilstm, lora, pooling, prefix
+from edp_mx.models import attention, bilstm, pooling
 from edp_mx.models.quick.layers import (
-    AdaptedSelfAttention,
-    BiasSelfAttention,
     Dropout,
     FirstMax,
     LayerNorm,
-    PrefixSelfAttention,
     SelfAttention,
+    faster_attention,
 )
 from edp_mx.models.quick.library import load_operators
 from edp_mx.models.quick.lstm import BiLSTM
@@ -29,9 +27,6 @@ _FASTER = {
     nn.Dropout: Dropout,
     pooling.FirstMax: FirstMax,
     DotProductSelfAttentionCell: SelfAttention,
-    lora.AdaptedSelfAttention: AdaptedSelfAttention,
-    prefix.PrefixSelfAttention: PrefixSelfAttention,
-    biases.BiasSelfAttention: BiasSelfAttention,
     bilstm.BiLSTM: BiLSTM,
 }
 
@@ -46,6 +41,8 @@ def quicken(block: gluon.Block, context: mx.Context) -> None:
     load_operators()
     for child in block._children.values():
         faster = _FASTER.get(type(child))
+        if isinstance(child, attention.SelfAttention) and not isinstance(child, SelfAttention):
+            faster = faster_attention(type(child))
         if faster is not None:
             _check(child)
             child.__class__ = faster

@@ -21,7 +21,7 @@ from edp_mx.errors import UserError
 from edp_mx.models.bert import BERTConfig
 from edp_mx.models.checkpoints.huggingface import FILES, load_bert, read_checkpoint
 from edp_mx.models.checkpoints.names import shapes_of
-from edp_mx.models.lora import is_adapter
+from edp_mx.models.lora import LoRA
 from edp_mx.runs.build import model_for
 from edp_mx.runs.run_directory import RunDirectory
 from edp_mx.runs.trained import load_run
@@ -124,7 +124,7 @@ def trained_run(path, family="bert", settings=()):
     directory.write("vocabulary", vocabulary.to_json())
     model = model_for(config, vocabulary, mx.cpu())
     for name, parameter in model.collect_params().items():
-        if is_adapter(name):
+        if LoRA().trains(name):
             parameter.set_data(mx.nd.array(draw(name, parameter.shape)))
     save_weights(model, directory.weights)
     return model

@@ -39,10 +39,10 @@ def test_adapters_of_the_upper_layers_and_heads_are_trained(frozen_layers, gener
     expected = {f"bert_pooler_lora_{side}_weight" for side in ("down", "up")}
     for name in model.collect_params():
         layer = [i for i in range(frozen_layers, 2) if f"transformer{i}_" in name]
-        if not name.startswith("bert_") or (layer and lora.is_adapter(name)):
+        if not name.startswith("bert_") or (layer and lora.LoRA().trains(name)):
             expected.add(name)
     assert set(gradients) == expected
-    found = {name for name in gradients if lora.is_adapter(name)}
+    found = {name for name in gradients if lora.LoRA().trains(name)}
     assert len(found) == 2 * (len(PLACES) * (2 - frozen_layers) + 1)
     for place in PLACES:
         assert sum(f"{place}_lora" in name for name in found) == 2 * (2 - frozen_layers)

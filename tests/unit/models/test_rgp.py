@@ -11,7 +11,7 @@ from support.models import loss_and_gradients, random_batch, tiny_bert
 from edp_mx.models.bert import BERTConfig
 from edp_mx.models.checkpoints.huggingface import bert_tensors
 from edp_mx.models.clc import CLCConfig
-from edp_mx.models.rgp import CarriedWeight, carried_weights, is_carrier
+from edp_mx.models.rgp import RGP, CarriedWeight, carried_weights
 from edp_mx.runtime.settings import SettingError
 
 LENGTHS = [3, 1, 5]
@@ -58,7 +58,7 @@ def test_carriers_of_the_upper_layers_and_heads_have_gradients(frozen_layers, ge
     assert {name for name in gradients if name.startswith("bert_")} == {
         f"{name[: -len('weight')]}rgp_{side}_weight" for name in names for side in ("down", "up")
     }
-    assert all(np.abs(gradients[name]).max() > 1e-9 for name in gradients if is_carrier(name))
+    assert all(np.abs(gradients[name]).max() > 1e-9 for name in gradients if RGP().trains(name))
 
 
 @pytest.mark.parametrize("rank", [1, 3, 8])
@@ -68,7 +68,7 @@ def test_the_gradient_is_the_projection_of_the_whole_one(rank, generator):
     weights = carried_weights(model.encoder)
     _, gradients = loss_and_gradients(model, batch)
     for name, gradient in gradients.items():
-        if not is_carrier(name):  # what is below the weights has its gradient through them
+        if not RGP().trains(name):  # what is below the weights has its gradient through them
             np.testing.assert_allclose(gradient, whole[name], atol=1e-6, err_msg=name)
     for weight in weights:
         left, right = matrices(weight)

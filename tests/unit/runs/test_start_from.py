@@ -12,7 +12,7 @@ from edp_mx.dp.weights import save_weights
 from edp_mx.errors import UserError
 from edp_mx.models import lora
 from edp_mx.models.label_names import most_alike
-from edp_mx.models.rgp import is_carrier
+from edp_mx.models.rgp import RGP
 from edp_mx.runs.ancestors import brought_along
 from edp_mx.runs.prepare import prepare_corpus
 from edp_mx.runtime.distributed import start
@@ -138,7 +138,7 @@ def test_a_run_with_carriers_is_an_ordinary_one(trained, tmp_path, run):
     folder, first = run(carried)
     old, here = values(first), carried.replace("START", str(folder)).replace("rgp,", f"{trained},")
     found = values(prepared(tmp_path, model=here, words="checkpoint"))
-    assert any(is_carrier(name) for name in found) == (trained == "rgp")
+    assert any(RGP().trains(name) for name in found) == (trained == "rgp")
     for name, new in found.items():
         np.testing.assert_array_equal(new, old[name], err_msg=name)
 

@@ -16,6 +16,7 @@ from edp_mx.data.states import StoredStates
 from edp_mx.data.utterance import Utterance
 from edp_mx.data.vocabulary import Vocabulary
 from edp_mx.data.wordpiece import WordPiece
+from edp_mx.models.encoder import ModelConfig
 from edp_mx.models.frozen import freeze, frozen_part
 from edp_mx.models.initialization import initialize
 from edp_mx.tasks.classification.model import Classifier
@@ -50,7 +51,7 @@ def test_a_frozen_encoder_keeps_its_pooled_vectors_alone_and_the_loss_is_the_sam
     family, generator
 ):
     model, batch = classifier(family), random_batch(generator, [3, 1, 2], family)
-    freeze(model.encoder, "heads")
+    freeze(model.encoder, ModelConfig(trained="heads"))
     frozen = frozen_part(model.encoder, reads_tokens=model.reads_tokens)
     rows, counts = frozen.states(batch)  # (N, G, H), (N,)
     assert rows.shape[1] == model.encoder.num_pooled and set(counts) == {model.encoder.num_pooled}
