@@ -26,6 +26,7 @@ from measuring import ROOT, write_section
 
 from edp_mx.dp.checkpoint_file import damage_of
 from edp_mx.reports.table import render_table
+from edp_mx.runs.file_types import Record
 from edp_mx.runs.run_directory import RunDirectory
 from edp_mx.runtime.files import write_text
 
@@ -208,8 +209,8 @@ class Place:
 
     def _refuse_repeated(self) -> None:
         """Each trial was finished once, though some were begun more often."""
-        records = [each.run.read("record") for each in self.runs() if each.run.has("results")]
-        assert len(records) == len({each["hash"] for each in records}) == 3, records
+        records = [each.run.load(Record) for each in self.runs() if each.run.has("results")]
+        assert len(records) == len({each.hash for each in records}) == 3, records
 
 
 def tried(name: str, folder: Path, kills: int, draw: random.Random) -> List[str]:

@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import Any, Callable, Dict, List, Sequence
 
 from edp_mx.errors import UserError
-from edp_mx.runs.record import RECORDS, Record, run_id
+from edp_mx.runs.record import RECORDS, run_id
+from edp_mx.runs.record_files import Kept
 from experiments.command import main
 
 GRIDS = RECORDS / "grids.jsonl"  # of the trials of the paper's grids
@@ -41,8 +42,8 @@ def run(arguments: argparse.Namespace) -> int:
     into = arguments.into
     is_file = into.suffix == ".jsonl"
     runs, attacks = (into, None) if is_file else (into / RUNS, into / ATTACKS)
-    found = [_without_source(each.record) for each in collect(arguments.places)]
-    there = [_without_source(each) for each in records_below(runs)]
+    found = [each.record for each in collect(arguments.places)]
+    there = records_below(runs)
     new = _new(found, there, run_id)
     made, made_there = collect_attacks(arguments.places), []
     if attacks is None and made:
@@ -58,19 +59,13 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _without_source(record: Record) -> Record:
-    return {key: value for key, value in record.items() if key != "epsilon_from"}
-
-
-def _new(
-    found: Sequence[Record], there: Sequence[Record], key: Callable[[Record], Any]
-) -> List[Record]:
+def _new(found: Sequence[Kept], there: Sequence[Kept], key: Callable[[Kept], Any]) -> List[Kept]:
     """The records that are not there; refuse one that is there and says something else."""
-    known: Dict[Any, Record] = {key(each): each for each in there}
+    known: Dict[Any, Kept] = {key(each): each for each in there}
     for each in found:
         if known.setdefault(key(each), each) != each:
             raise UserError(
-                f"{each['name']} ({run_id(each)}) is there already and says something else, so "
+                f"{each.name} ({key(each)}) is there already and says something else, so "
                 "that nothing was added; replace it on purpose with `edp-mx runs keep`"
             )
     return [known[each] for each in known if each not in set(map(key, there))]

@@ -15,9 +15,7 @@ from edp_mx.attacks.membership.scores import MembershipScores
 from edp_mx.attacks.membership.thresholds import Guesses
 from edp_mx.errors import UserError
 from edp_mx.runs.run_directory import RunDirectory
-from edp_mx.runs.shapes import check_file
 from edp_mx.runtime.files import write_csv, write_json
-from edp_mx.runtime.json_text import read_json
 
 
 class SavedGuesses(NamedTuple):
@@ -75,9 +73,3 @@ def read_guesses(folder: Path) -> SavedGuesses:
     except (OSError, ValueError, IndexError) as error:
         raise UserError(f"cannot read {path}: {error}") from error
     return SavedGuesses(table[:, 0] == 1, dict(zip(header[2:], table[:, 1:].T)))
-
-
-def read_attack(folder: Path) -> Dict[str, Any]:
-    """Read `attack.json`."""
-    path = folder / "attack.json"
-    return check_file("attack", read_json(path), path)

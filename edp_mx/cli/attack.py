@@ -123,10 +123,15 @@ def _describe(outcome: Dict[str, Any], run: RunDirectory) -> str:
     from edp_mx.reports.attack_page import HEADER, attack_rows, warnings_of
     from edp_mx.reports.exposure_page import describe_exposure
     from edp_mx.reports.table import render_table
+    from edp_mx.runs.attack_files import AttackOutcome
+    from edp_mx.runtime.structured import structure
 
     name, facts = outcome["attack"], outcome["facts"]
     if name == "canaries":
         said = [describe_exposure(outcome["canaries"], facts)]
     else:
-        said = [render_table(HEADER, attack_rows(outcome)), *warnings_of(facts)]
+        said = [
+            render_table(HEADER, attack_rows(structure(outcome, AttackOutcome))),
+            *warnings_of(facts),
+        ]
     return "\n".join([*said, f"{attack_folder(run, name) / 'report.html'}\n"])

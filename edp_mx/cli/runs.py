@@ -73,7 +73,7 @@ def run(arguments: argparse.Namespace) -> int:
 
     return tell(
         arguments,
-        lambda: [{"place": str(each.place), **each.record} for each in found],
+        lambda: [each.as_json() for each in found],
         lambda: list_runs(found) if found else "there is no such run",
     )
 

@@ -97,7 +97,8 @@ class LoRASettings(Settings):
 class LoRA(TrainedPart):
     """Adapters of a BERT's upper layers and of its pooler."""
 
-    name, settings, endings = "lora", LoRASettings, (DOWN, UP)
+    name, endings = "lora", (DOWN, UP)
+    settings: Any = LoRASettings
     kind: Type[LowRank] = LowRank
 
     def check(self, config: Any) -> None:

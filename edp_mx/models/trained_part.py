@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Optional, Tuple, Type
+from typing import Any, Optional, Tuple
 
 import numpy as np
 from mxnet import gluon
@@ -23,7 +23,7 @@ class TrainedPart:
 
     name: str
     endings: Tuple[str, ...] = ()
-    settings: Type[Settings] = Settings
+    settings: Any = Settings
     is_merged = True
 
     def trains(self, name: str) -> bool:

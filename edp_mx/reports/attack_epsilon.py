@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import astuple
 from pathlib import Path
-from typing import Any, Dict, List, NamedTuple, Optional, Sequence
+from typing import Any, List, NamedTuple, Optional, Sequence
 
-from edp_mx.attacks.directory import read_attack
-from edp_mx.attacks.membership.roc import FPRS
 from edp_mx.attacks.membership.scores import Origin
 from edp_mx.errors import UserError
 from edp_mx.reports.attack_page import format_estimate
@@ -19,6 +18,9 @@ from edp_mx.reports.figures import (
 )
 from edp_mx.reports.summary import footnotes, format_epsilon, format_holding_epsilon
 from edp_mx.reports.table import render_table
+from edp_mx.runs.attack_files import AttackOutcome, Estimate
+from edp_mx.runs.attack_records import read_attack
+from edp_mx.runs.file_types import Privacy, StatedBound
 from edp_mx.runs.recount import privacy_of
 from edp_mx.runs.run_directory import RunDirectory
 from edp_mx.runtime.files import write_csv
@@ -33,15 +35,16 @@ class AttackedRun(NamedTuple):
 
     run: str
     attack: str
-    auc: Dict[str, float]  # value, low, high
-    tpr: Dict[str, float]  # the same, at an FPR of 1 %
+    auc: Estimate
+    tpr: Estimate  # at an FPR of 1 %
     judges: str  # how its members were drawn, in words
-    privacy: Dict[str, Any]  # `privacy.json`
+    privacy: Privacy
     notes: Sequence[str] = ()  # where that file states another ε than the ledger adds up to
 
     def log10_epsilon(self, key: str) -> Optional[float]:
         """Return log₁₀ of the ε `as_published` or `holds_if`; None if infinite."""
-        return self.privacy[key]["log10_epsilon"]
+        bound: StatedBound = getattr(self.privacy, key)
+        return bound.log10_epsilon
 
 
 def points_of(runs: Sequence[RunDirectory]) -> List[AttackedRun]:
@@ -57,14 +60,11 @@ def points_of(runs: Sequence[RunDirectory]) -> List[AttackedRun]:
         attacks = [read_attack(folder) for folder in folders]
         drawn = _say_drawn([_origin_of(*pair) for pair in zip(attacks, folders)])
         for attack, judges in zip(attacks, drawn):
-            for result in attack["results"]:
-                if result["name"] in HEADLINES:
-                    tpr = result["tpr_at_fpr"][f"{FPRS[0]:g}"]
-                    found.append(
-                        AttackedRun(
-                            name, result["name"], result["auc"], tpr, judges, privacy, notes
-                        )
-                    )
+            found += [
+                AttackedRun(name, each.name, each.auc, each.tpr, judges, privacy, notes)
+                for each in attack.results
+                if each.name in HEADLINES
+            ]
     return found
 
 
@@ -83,7 +83,7 @@ def compare_attacks(points: Sequence[AttackedRun]) -> str:
             point.attack + marks[point.judges] * is_mixed,
             format_estimate(point.auc),
             format_estimate(point.tpr),
-            format_epsilon(point.privacy["as_published"]),
+            format_epsilon(point.privacy.as_published),
             format_holding_epsilon(point.privacy, notes),
         ]
         for point in points
@@ -105,7 +105,7 @@ def plot_attacks(points: Sequence[AttackedRun], path: Path) -> None:
     epsilons = {"as_published": "ε as published", "holds_if": "ε that holds if its conditions do"}
     rows = []
     for p in points:
-        found = [p.run, p.attack, *p.auc.values(), *p.tpr.values()]
+        found = [p.run, p.attack, *astuple(p.auc), *astuple(p.tpr)]
         rows.append([*found, *map(p.log10_epsilon, epsilons), p.judges])
     write_csv(path.with_suffix(".csv"), header, rows)
     figure, panels = build_figure(9.2, 3.8, columns=2, share_y=True)
@@ -116,9 +116,9 @@ def plot_attacks(points: Sequence[AttackedRun], path: Path) -> None:
     save_figure(figure, path)
 
 
-def _origin_of(attack: Dict[str, Any], folder: Path) -> Origin:
+def _origin_of(attack: AttackOutcome, folder: Path) -> Origin:
     try:
-        return Origin(**attack["origin"])
+        return Origin(**(attack.origin or {}))
     except (KeyError, TypeError) as error:
         raise UserError(
             f"{folder / 'attack.json'} lacks the origin of its scores ({error}): "
@@ -154,9 +154,9 @@ def _panel(axes: Any, points: Sequence[AttackedRun], key: str) -> None:
             continue
         log10s = [point.log10_epsilon(key) for point in chosen]
         places = [aside + (edge if log10 is None else log10) for log10 in log10s]
-        values = [100 * p.auc["value"] for p in chosen]
-        below = [100 * (p.auc["value"] - p.auc["low"]) for p in chosen]
-        above = [100 * (p.auc["high"] - p.auc["value"]) for p in chosen]
+        values = [100 * p.auc.value for p in chosen]
+        below = [100 * (p.auc.value - p.auc.low) for p in chosen]
+        above = [100 * (p.auc.high - p.auc.value) for p in chosen]
         axes.errorbar(
             places, values, yerr=[below, above], fmt=marker, color=colour, capsize=3, label=name
         )

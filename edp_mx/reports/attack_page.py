@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, Dict, List, Mapping
+from typing import Any, List, Mapping
 
-from edp_mx.attacks.directory import read_attack, read_guesses
+from edp_mx.attacks.directory import read_guesses
 from edp_mx.attacks.settings_differences import describe_differences
 from edp_mx.errors import UserError
 from edp_mx.reports.attack_pictures import plot_histograms, plot_roc
 from edp_mx.reports.panels import Picture
 from edp_mx.reports.parts import Cell, Part, PartTable, as_html
 from edp_mx.reports.summary import footnotes, format_epsilon, format_holding_epsilon
+from edp_mx.runs.attack_files import AttackOutcome, AttackResult, Estimate
+from edp_mx.runs.attack_records import read_attack
 from edp_mx.runs.recount import privacy_of
 from edp_mx.runs.run_directory import RunDirectory
 from edp_mx.runtime.files import write_text
@@ -51,11 +53,11 @@ def write_report(folder: Path) -> Path:
     ]
     write_page(
         folder,
-        title=f"{attack['attack']} attack on {attack['run']}",
-        verdict=verdict_of(attack["results"][0]),
+        title=f"{attack.attack} attack on {attack.run}",
+        verdict=verdict_of(attack.results[0]),
         success=Part(
             "Success",
-            [EXPLANATIONS.get(attack["attack"], "")],
+            [EXPLANATIONS.get(attack.attack, "")],
             tables=[
                 PartTable.of_texts("Each attack, with its interval", HEADER, attack_rows(attack))
             ],
@@ -63,8 +65,8 @@ def write_report(folder: Path) -> Path:
         ),
         pictures=Part("Pictures", [SCORES], pictures),
         facts={
-            **{f"scores: {key}": value for key, value in attack["origin"].items()},
-            **attack["facts"],
+            **{f"scores: {key}": value for key, value in (attack.origin or {}).items()},
+            **attack.facts,
         },
     )
     return folder / "report.html"
@@ -94,49 +96,49 @@ def write_page(
     write_text(folder / "report.html", as_html(title, verdict, parts))
 
 
-def verdict_of(result: Mapping[str, Any]) -> str:
+def verdict_of(result: AttackResult) -> str:
     """Return what the success of an attack means, in words."""
-    right, found = 100 * result["auc"]["value"], 100 * result["tpr_at_fpr"]["0.01"]["value"]
+    right, found = 100 * result.auc.value, 100 * result.tpr.value
     return (
         f"Somebody with the model tells members from others in {right:.0f} of 100 pairs; chance "
         f"is 50. With one false alarm in 100 others, {found:.0f} of 100 members are found; chance "
-        f"is 1 ({result['name']})."
+        f"is 1 ({result.name})."
     )
 
 
-def attack_rows(attack: Dict[str, Any]) -> List[List[str]]:
+def attack_rows(attack: AttackOutcome) -> List[List[str]]:
     """Return a row per result, for `HEADER`."""
     return [
         [
-            result["name"],
-            format_estimate(result["auc"]),
-            *(format_estimate(tpr) for tpr in result["tpr_at_fpr"].values()),
+            result.name,
+            format_estimate(result.auc),
+            *(format_estimate(tpr) for tpr in result.tpr_at_fpr.values()),
             *(
-                "" if result[key] is None else f"{100 * result[key]:.1f}"
-                for key in ("balanced_accuracy", "best_balanced_accuracy")
+                "" if share is None else f"{100 * share:.1f}"
+                for share in (result.balanced_accuracy, result.best_balanced_accuracy)
             ),
         ]
-        for result in attack["results"]
+        for result in attack.results
     ]
 
 
-def warnings_of(facts: Dict[str, Any], about: str = SHADOWS) -> List[str]:
+def warnings_of(facts: Mapping[str, Any], about: str = SHADOWS) -> List[str]:
     """Return the sentence `about` if the models of an attack have other settings than the run."""
     unlike = {key: value for key, value in facts.items() if isinstance(value, dict) and value}
     return [about.format(f"{key}: {describe_differences(value)}") for key, value in unlike.items()]
 
 
-def format_estimate(estimate: Dict[str, float]) -> str:
+def format_estimate(estimate: Estimate) -> str:
     """Return a rate and its interval in percent, e.g. "67.5 (66.1 to 68.9)"."""
-    low, high = 100 * estimate["low"], 100 * estimate["high"]
-    return f"{100 * estimate['value']:.1f} ({low:.1f} to {high:.1f})"
+    low, high = 100 * estimate.low, 100 * estimate.high
+    return f"{100 * estimate.value:.1f} ({low:.1f} to {high:.1f})"
 
 
 def _of_run(run: RunDirectory) -> List[Part]:
     """The scores and the ε of the attacked run; nothing where the folder is not in a run."""
     if not run.has("results") or not run.has("privacy"):
         return []
-    test = run.read("results")["test"]
+    test = run.scores()
     conditions: List[str] = []
     notes: List[str] = []
     metrics = run.task.metrics
@@ -146,24 +148,24 @@ def _of_run(run: RunDirectory) -> List[Part]:
     except UserError as error:  # the attack is no worse for it
         notes.append(f"No ε: {error}.")
     else:
-        said["ε as published"] = format_epsilon(privacy["as_published"])
+        said["ε as published"] = format_epsilon(privacy.as_published)
         said["ε that holds"] = format_holding_epsilon(privacy, conditions)
-        said["δ"] = f"{privacy['delta']:.2g}"
+        said["δ"] = f"{privacy.delta:.2g}"
     table = PartTable.of_texts("Its test scores and its ε", [*said], [[*said.values()]])
     return [Part("The attacked run", tables=[table], notes=[*footnotes(conditions), *notes])]
 
 
-def _notes(attack: Dict[str, Any]) -> List[str]:
-    first = attack["results"][0]
+def _notes(attack: AttackOutcome) -> List[str]:
+    first = attack.results[0]
     notes = [
-        f"{first['members']} members and {first['non_members']} non-members, each text once and on "
-        f"one side only. Intervals: {100 * first['confidence']:.0f} %, bootstrap over utterances; "
+        f"{first.members} members and {first.non_members} non-members, each text once and on "
+        f"one side only. Intervals: {100 * first.confidence:.0f} %, bootstrap over utterances; "
         "they do not cover the variation between trained models.",
     ]
-    if first["non_members"] < 10_000:
+    if first.non_members < 10_000:
         notes.append(
-            f"With {first['non_members']} non-members the smallest false-positive rate above 0 is "
-            f"{1 / first['non_members']:.2g}; numbers at rates close to it rest on a few of them."
+            f"With {first.non_members} non-members the smallest false-positive rate above 0 is "
+            f"{1 / first.non_members:.2g}; numbers at rates close to it rest on a few of them."
         )
-    notes += [f"{result['name']}: {result['says']}." for result in attack["results"]]
-    return [*warnings_of(attack["facts"]), *notes]
+    notes += [f"{result.name}: {result.says}." for result in attack.results]
+    return [*warnings_of(attack.facts), *notes]

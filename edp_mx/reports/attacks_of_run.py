@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import List
 
-from edp_mx.attacks.directory import attack_folder, read_attack
+from edp_mx.attacks.directory import attack_folder
 from edp_mx.errors import UserError
 from edp_mx.reports import exposure_page
 from edp_mx.reports.attack_page import HEADER, attack_rows, verdict_of, warnings_of
 from edp_mx.reports.parts import Part, PartTable
+from edp_mx.runs.attack_records import read_attack
 from edp_mx.runs.run_directory import RunDirectory
 from edp_mx.runtime.json_text import read_json
 
@@ -21,9 +22,9 @@ def parts_of_attacks(run: RunDirectory) -> List[Part]:
     for path in sorted(run.path.glob("attack-*/attack.json")):
         try:
             attack = read_attack(path.parent)
-            rows, name = attack_rows(attack), attack["attack"]
-            texts.append(verdict_of(attack["results"][0]))
-            notes += warnings_of(attack["facts"])
+            rows, name = attack_rows(attack), attack.attack
+            texts.append(verdict_of(attack.results[0]))
+            notes += warnings_of(attack.facts)
         except (UserError, KeyError, TypeError, IndexError) as error:
             notes.append(f"{path.parent.name} cannot be shown: {error}.")
         else:

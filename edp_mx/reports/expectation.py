@@ -13,9 +13,9 @@ from edp_mx.reports.calibration_report import CalibrationReport, rounded_up
 from edp_mx.reports.summary import stated_note
 from edp_mx.reports.table import WIDTH, render_table
 from edp_mx.runs.expected import Expected
+from edp_mx.runs.file_types import Record
 from edp_mx.runs.measured import SCORES, Measurement
 from edp_mx.runs.recipe import Recipe
-from edp_mx.runs.record import Record
 
 HEADER = ("corpus", "family", "SER %", "intents %", "F1 %", "read off n", "and ε")
 _NAMES = {"ser": "SER", "intent_accuracy": "intents right", "slot_f1": "slot F1"}
@@ -65,7 +65,7 @@ class Expectation:
                     "corpus": each.corpus,
                     "family": each.family,
                     **each.scores,
-                    "records": [r["hash"] for point in each.points for r in point.records],
+                    "records": [r.hash for point in each.points for r in point.records],
                     "remarks": list(each.remarks),
                 }
                 for each in self.expected
@@ -74,7 +74,7 @@ class Expectation:
             "notes": stated_note(self._records()),
             "caveat": _caveat(self.expected),
             "recipe": {
-                "record": recipe.record["hash"],
+                "record": recipe.record.hash,
                 "batch_size": recipe.batch_size,
                 "epochs": plan.epochs,
                 "steps_per_epoch": plan.steps_per_epoch,
@@ -93,7 +93,7 @@ class Expectation:
         by_chance = SAMPLERS[recipe.setting("privacy.sampler")].by_chance
         drawn = "expected" if by_chance else "shuffled"
         return [
-            f"settings of the nearest ({recipe.record['name']}), counted anew for yours:",
+            f"settings of the nearest ({recipe.record.name}), counted anew for yours:",
             f"  batch of {recipe.batch_size:,} ({drawn}, {100 * of_all:.0f} % of the utterances), "
             f"{plan.epochs} epochs of {plan.steps_per_epoch} steps,",
             f"  rate {recipe.source.learning_rate:g}, clipping norm "
@@ -168,6 +168,6 @@ def _row(each: Expected) -> List[str]:
 def _record(point: Measurement) -> str:
     record = point.records[0]
     return (
-        f"{record['name']}-{record['hash']}: n = {point.n:,}, ε = {point.epsilon:g}, SER "
+        f"{record.name}-{record.hash}: n = {point.n:,}, ε = {point.epsilon:g}, SER "
         f"{100 * point.test['ser'].mean:.1f} %"
     )

@@ -14,6 +14,7 @@ from edp_mx.dp.accounting.ledger_account import LedgerAccount, account_for, rang
 from edp_mx.errors import UserError
 from edp_mx.reports.accountant_table import counts_as_json, render_accountants
 from edp_mx.reports.table import render_table
+from edp_mx.runs.file_types import Privacy
 from edp_mx.runs.recount import recount
 from edp_mx.runs.run_directory import RunDirectory
 
@@ -56,7 +57,7 @@ def is_without_privacy(path: Path) -> bool:
     run = RunDirectory(path)
     if run.ledger.exists() or not run.has("privacy"):
         return False
-    return run.read("privacy").get("mechanism") == "none"
+    return run.load(Privacy).mechanism == "none"
 
 
 def ledger_as_json(account: LedgerAccount) -> Dict[str, Any]:

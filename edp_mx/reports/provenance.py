@@ -2,34 +2,30 @@
 
 from __future__ import annotations
 
-from typing import List, Sequence
+from collections import Counter
+from typing import Iterable, List
 
 from edp_mx.dp.accounting.coverage import ALWAYS_OPEN, BROUGHT, FLOATING_POINT, SEVERAL_UTTERANCES
-from edp_mx.runs.record import Record
+from edp_mx.runs.file_types import Machine
 
 
-def environments_of(records: Sequence[Record], what: str = "run") -> List[str]:
+def environments_of(machines: Iterable[Machine], what: str = "run") -> List[str]:
     """Return a line for each machine with its versions, and how many runs it made.
 
     Args:
-        records: of runs, or others that say their `machine`.
-        what: a record is of.
+        what: was made on each.
     """
-    counts: dict = {}
-    for record in records:
-        counts[_environment(record)] = counts.get(_environment(record), 0) + 1
+    counts = Counter(map(_environment, machines))
     return [f"{text}: {count} {what}{'s' * (count > 1)}" for text, count in counts.items()]
 
 
-def _environment(record: Record) -> str:
-    machine = record["machine"]
-    packages, blas = machine.get("packages") or {}, machine.get("blas") or {}
+def _environment(of: Machine) -> str:
     parts = [
-        machine.get("processor") or machine.get("machine") or "an unknown machine",
-        f"{machine['cores']} cores" if machine.get("cores") else "",
-        f"Python {machine['python']}" if machine.get("python") else "",
-        *(f"{name} {version}" for name, version in packages.items()),
-        *(f"{name}'s products: {each['kernels']}" for name, each in blas.items()),
+        of.processor or of.machine or "an unknown machine",
+        f"{of.cores} cores" if of.cores else "",
+        f"Python {of.python}" if of.python else "",
+        *(f"{name} {version}" for name, version in (of.packages or {}).items()),
+        *(f"{name}'s products: {each.get('kernels')}" for name, each in (of.blas or {}).items()),
     ]
     return ", ".join(filter(None, parts))
 

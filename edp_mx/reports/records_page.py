@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from operator import itemgetter
 from pathlib import Path
 from typing import List, Optional, Sequence, Tuple
 
 from edp_mx.errors import UserError
 from edp_mx.reports.panels import Picture
-from edp_mx.reports.parts import MISSING, Cell, Part, PartTable, as_html, as_markdown
+from edp_mx.reports.parts import Cell, Part, PartTable, as_html, as_markdown
 from edp_mx.reports.provenance import environments_of, not_covered
 from edp_mx.reports.record_plots import CHOSEN
 from edp_mx.reports.ser_plots import Plot, plot_by_epsilon
@@ -19,9 +18,10 @@ from edp_mx.reports.summary import (
     log10_or_infinity,
     stated_note,
 )
-from edp_mx.runs.attack_records import AttackRecord, collect_attacks
+from edp_mx.runs.attack_files import AttackRecord
+from edp_mx.runs.attack_records import collect_attacks
+from edp_mx.runs.file_types import Record
 from edp_mx.runs.measured import chosen, measurements
-from edp_mx.runs.record import Record
 from edp_mx.runs.records import collect
 from edp_mx.runtime.files import write_text
 from edp_mx.tasks.registry import by_task
@@ -107,20 +107,20 @@ def ends_with(records: Sequence[Record]) -> List[Part]:
 
 def environment(records: Sequence[Record]) -> Part:
     """Return the machines and versions of the runs."""
-    return Part("Environment", points=environments_of(records))
+    return Part("Environment", points=environments_of(each.machine for each in records))
 
 
 def _attacks(attacks: Sequence[AttackRecord]) -> List[Part]:
     rows = [
         [
-            record["name"],
-            record["attack"],
+            record.name,
+            record.attack,
             name,
-            f"{100 * found['auc']['value']:.1f}",
-            f"{100 * found['tpr_at_fpr']['0.01']['value']:.1f}",
+            f"{100 * found.auc.value:.1f}",
+            f"{100 * found.tpr.value:.1f}",
         ]
         for record in attacks
-        for name, found in record["success"].items()
+        for name, found in record.success.items()
     ]
     text = "How well an attack tells members from others; an AUC of 50 % is chance."
     table = PartTable.of_texts("Every attack", ATTACKS, rows)
@@ -129,9 +129,9 @@ def _attacks(attacks: Sequence[AttackRecord]) -> List[Part]:
 
 def _runs(records: Sequence[Record]) -> Part:
     notes: List[str] = []
-    ordered = sorted(records, key=lambda each: (each["corpus"], each["family"], each["name"]))
+    ordered = sorted(records, key=lambda each: (each.corpus, each.family, each.name))
     tables = []
-    for task, its in by_task(ordered, itemgetter("settings")):
+    for task, its in by_task(ordered, lambda each: each.settings):
         header = ("run", "seed", *(each.heading for each in task.metrics), *AFTER_SCORES)
         rows = [_run(record, task, notes) for record in its]
         tables.append(PartTable("Every run", header, rows))
@@ -139,17 +139,17 @@ def _runs(records: Sequence[Record]) -> Part:
 
 
 def _run(record: Record, task: Task, notes: List[str]) -> List[Cell]:
-    shares = [each.factor * record["test"][each.key] for each in task.metrics]
+    shares = [each.factor * record.test[each.key] for each in task.metrics]
     return [
-        Cell(record["name"]),
-        _number(record["settings"].get("training.seed", 0)),
+        Cell(record.name),
+        _number(record.settings.get("training.seed", 0)),
         *(Cell(f"{share:.2f}", "", share) for share in shares),
-        Cell(format_epsilon(record["as_published"]), "", log10_or_infinity(record["as_published"])),
-        Cell(format_holding_epsilon(record, notes), "", log10_or_infinity(record["holds"])),
-        Cell(f"{record['delta']:.2g}" if record["delta"] else MISSING, "", record["delta"]),
-        *(_number(record[name]) for name in ("n", "epochs", "workers")),
-        Cell(f"{record['seconds'] / 60:.1f}", "", record["seconds"]),
-        Cell(record["date"]),
+        Cell(format_epsilon(record.as_published), "", log10_or_infinity(record.as_published)),
+        Cell(format_holding_epsilon(record, notes), "", log10_or_infinity(record.holds)),
+        Cell(f"{record.delta:.2g}", "", record.delta),
+        *(_number(count) for count in (record.n, record.epochs, record.workers)),
+        Cell(f"{record.seconds / 60:.1f}", "", record.seconds),
+        Cell(record.date),
     ]
 
 

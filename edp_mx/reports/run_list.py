@@ -21,8 +21,7 @@ def list_runs(found: Sequence[Found]) -> str:
     """Return a table for each task: test scores and both ε of each run, in 80 columns."""
     notes: List[str] = []
     tables = [
-        _table(task, its, notes)
-        for task, its in by_task(found, lambda each: each.record["settings"])
+        _table(task, its, notes) for task, its in by_task(found, lambda each: each.record.settings)
     ]
     told = [*footnotes(notes), *stated_note([each.record for each in found])]
     lines = [textwrap.fill(note, WIDTH, subsequent_indent="  ") for note in told]
@@ -34,8 +33,8 @@ def _table(task: Task, found: Sequence[Found], notes: List[str]) -> str:
     rows = [
         [
             place.stem if place.suffix == ".json" else place.name,
-            *(each.of(record["test"]) for each in task.metrics),
-            format_epsilon(record["as_published"]),
+            *(each.of(record.test) for each in task.metrics),
+            format_epsilon(record.as_published),
             format_holding_epsilon(record, notes),
         ]
         for place, record in found

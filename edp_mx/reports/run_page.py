@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any, Dict, List, Sequence
+from typing import List, Sequence
 
-from edp_mx.dp.accounting.lognumber import LogNumber
 from edp_mx.reports.baselines import verdict
 from edp_mx.reports.curves import pictures_of_curves
 from edp_mx.reports.parts import Cell, Part, PartTable, as_html
 from edp_mx.reports.siblings import without_privacy
+from edp_mx.runs.file_types import Privacy, Results, StatedBound
 from edp_mx.runs.recount import privacy_of
 from edp_mx.runs.run_directory import RunDirectory
 from edp_mx.runtime.files import write_text
@@ -29,58 +29,58 @@ def write_run_page(run: RunDirectory, attacks: Sequence[Part] = ()) -> None:
         attacks: what attacks found so far, from `attacks_of_run.parts_of_attacks`.
     """
     notes: List[str] = []
-    privacy, results = privacy_of(run, notes), run.read("results")
+    privacy = privacy_of(run, notes)
     parts = [
-        _scores(run, results, privacy),
+        _scores(run, privacy),
         *_privacy(privacy, notes),
         *attacks,
         Part("Curves", pictures=pictures_of_curves(run)),
         _settings(run),
         Part("Commands", commands=_commands(run)),
     ]
-    epsilon = LogNumber.from_dict(privacy["holds"]).in_words()
+    epsilon = privacy.holds.number.in_words()
     metric = run.task.metric
-    score = metric.said(results["test"][metric.key])
+    score = metric.said(run.scores()[metric.key])
     summary = f"{metric.name} {score} on the test part; the ε that holds is {epsilon}."
     write_text(run.path / "report.html", as_html(run.path.resolve().name, summary, parts))
 
 
-def _scores(run: RunDirectory, results: Dict[str, Any], privacy: Dict[str, Any]) -> Part:
-    test, baseline, other = results["test"], results["baseline"], without_privacy(run)
+def _scores(run: RunDirectory, privacy: Privacy) -> Part:
+    test, baseline, other = run.scores(), run.load(Results).baseline or {}, without_privacy(run)
     task = run.task
     shown = {"this run": test, task.describe_constant(baseline): baseline}
     if other is not None:
-        shown[f"without privacy ({other.path.name})"] = other.read("results")["test"]
+        shown[f"without privacy ({other.path.name})"] = other.scores()
     rows = [[name, *(each.of(of_it) for each in task.metrics)]
             for name, of_it in shown.items()]  # fmt: skip
     header = ("model", *(each.heading for each in task.metrics))
     table = PartTable.of_texts("On the test part", header, rows)
-    found = verdict(test, baseline, task, mechanism=privacy["mechanism"])
+    found = verdict(test, baseline, task, mechanism=privacy.mechanism)
     return Part("Scores", texts=[" ".join(found)] if found else [], tables=[table])
 
 
-def _privacy(privacy: Dict[str, Any], notes: List[str]) -> List[Part]:
+def _privacy(privacy: Privacy, notes: List[str]) -> List[Part]:
     """Both ε with their reasons and conditions, and what they do not cover."""
-    if privacy["mechanism"] == "none":
+    if privacy.mechanism == "none":
         return [Part("Privacy", ["No privacy mechanism ran: ε is infinite."])]
     rows = []
     for key, name in EPSILONS.items():
-        bound = privacy[key]
-        if key == "holds_if" and bound == privacy["holds"]:
+        bound: StatedBound = getattr(privacy, key)
+        if key == "holds_if" and bound == privacy.holds:
             continue
-        why = [bound["reason"]] if "reason" in bound else []
-        why += [f"if {condition}" for condition in bound.get("conditions", ())]
-        rows.append([name, LogNumber.from_dict(bound).in_words(), "; ".join(why)])
-    unit = f"ε of {privacy['unit']} at δ = {privacy['delta']:.3g}"
+        why = [] if bound.reason is None else [bound.reason]
+        why += [f"if {condition}" for condition in bound.conditions]
+        rows.append([name, bound.number.in_words(), "; ".join(why)])
+    unit = f"ε of {privacy.unit} at δ = {privacy.delta:.3g}"
     header = ["ε", "value", "because, or if"]
     width = 3 if any(row[2] for row in rows) else 2
     table = PartTable.of_texts(unit, header[:width], [row[:width] for row in rows])
-    parts = [Part("Privacy", tables=[table], notes=[*notes, *privacy["warnings"]])]
-    if privacy.get("declarations"):
-        said = privacy["declarations"]
+    parts = [Part("Privacy", tables=[table], notes=[*notes, *privacy.warnings])]
+    if privacy.declarations:
+        said = privacy.declarations
         parts.append(Part("What came in without noise, and who calls it public", points=said))
-    if not LogNumber.from_dict(privacy["holds_if"]).is_infinite:
-        parts.append(Part("What no ε here covers", points=privacy["not_covered"]))
+    if not privacy.holds_if.number.is_infinite:
+        parts.append(Part("What no ε here covers", points=privacy.not_covered))
     return parts
 
 

@@ -7,7 +7,8 @@ from typing import Any, List, Optional, Sequence, Tuple
 
 from edp_mx.errors import UserError
 from edp_mx.reports.table import WIDTH
-from edp_mx.runs.record import Record, record_of, validation_cost
+from edp_mx.runs.file_types import Environment
+from edp_mx.runs.record import record_of, validation_cost
 from edp_mx.runs.run_directory import RunDirectory
 
 
@@ -19,17 +20,17 @@ def without_privacy(run: RunDirectory) -> Optional[RunDirectory]:
     privacy has none.
     """
     parts = _parts(run)
-    if parts is None or _record(run)["mechanism"] == "none":
+    if parts is None or record_of(run).mechanism == "none":
         return None
     beside = (RunDirectory(path) for path in sorted(run.path.resolve().parent.iterdir()))
     found: List[Tuple[float, str, RunDirectory]] = []
     for other in (each for each in beside if each.path != run.path.resolve()):
         try:
             if other.has("results") and parts == _parts(other):
-                record = _record(other)
+                record = record_of(other)
                 if other.task is not run.task:
                     continue
-                if record["mechanism"] == "none" and record["validation"]:
+                if record.mechanism == "none" and record.validation:
                     found.append((validation_cost(record), other.path.name, other))
         except (UserError, OSError, KeyError, TypeError):
             continue  # it is not a whole run of ours
@@ -48,16 +49,12 @@ def describe_without_privacy(runs: Sequence[RunDirectory]) -> List[str]:
         if other is None or other.path in shown:
             continue
         shown.add(other.path)
-        scores = other.task.sentence(other.read("results")["test"])
+        scores = other.task.sentence(other.scores())
         said = f"without privacy ({other.path.name}): {scores}"
         lines += textwrap.wrap(said, WIDTH, subsequent_indent="  ")
     return lines
 
 
-def _record(run: RunDirectory) -> Record:
-    return record_of(run, run.read("results"))
-
-
 def _parts(run: RunDirectory) -> Any:
     """The fingerprints of the three parts; None where there are none."""
-    return run.read("environment").get("fingerprints") if run.has("environment") else None
+    return run.load(Environment).fingerprints if run.has("environment") else None

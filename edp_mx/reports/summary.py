@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import math
-from typing import Any, Dict, List, Mapping, Optional, Sequence
+from typing import Any, Dict, List, Optional, Sequence
 
-from edp_mx.dp.accounting.lognumber import NO_PROTECTION, LogNumber
+from edp_mx.dp.accounting.lognumber import NO_PROTECTION
 from edp_mx.errors import UserError
 from edp_mx.reports.baselines import describe_baseline, verdict
 from edp_mx.reports.siblings import describe_without_privacy, without_privacy
 from edp_mx.reports.table import render_table
+from edp_mx.runs.file_types import Privacy, Record, Results, StatedBound, WithBounds
 from edp_mx.runs.records import are_stated
 from edp_mx.runs.recount import privacy_of
 from edp_mx.runs.run_directory import RunDirectory
+from edp_mx.runtime.structured import unstructure
 from edp_mx.tasks.task import Task
 
 STATED = (
@@ -35,11 +37,11 @@ def compare(runs: Sequence[RunDirectory]) -> str:
     rows: List[List[str]] = []
     notes: List[str] = []
     differences: List[str] = []
-    counted: List[Dict[str, Any]] = []
+    counted: List[Privacy] = []
     first, *others = task.metrics
-    base = _scores(runs[0])[first.key]
+    base = runs[0].scores()[first.key]
     for run in runs:
-        scores, privacy = _scores(run), privacy_of(run, differences)
+        scores, privacy = run.scores(), privacy_of(run, differences)
         counted.append(privacy)
         change = 100 * (scores[first.key] / base - 1) if base else 0.0
         rows.append(
@@ -48,7 +50,7 @@ def compare(runs: Sequence[RunDirectory]) -> str:
                 first.of(scores),
                 "" if run is runs[0] else f"{change:+.1f}",
                 *(each.of(scores) for each in others),
-                format_epsilon(privacy["as_published"]),
+                format_epsilon(privacy.as_published),
                 format_holding_epsilon(privacy, notes),
             ]
         )
@@ -68,10 +70,10 @@ def _as_json(run: RunDirectory) -> Dict[str, Any]:
     differences: List[str] = []
     return {
         "run": run.path.name,
-        "test": _scores(run),
-        "baseline": run.read("results").get("baseline"),
+        "test": run.scores(),
+        "baseline": run.load(Results).baseline,
         "without_privacy": _scores_without_privacy(run),
-        "privacy": privacy_of(run, differences),
+        "privacy": unstructure(privacy_of(run, differences)),
         "differences": differences,
     }
 
@@ -79,7 +81,7 @@ def _as_json(run: RunDirectory) -> Dict[str, Any]:
 def _scores_without_privacy(run: RunDirectory) -> Optional[Dict[str, Any]]:
     """The name and test scores of the run without privacy beside a run; None if there is none."""
     other = without_privacy(run)
-    return None if other is None else {"run": other.path.name, "test": _scores(other)}
+    return None if other is None else {"run": other.path.name, "test": other.scores()}
 
 
 def _task_of_all(runs: Sequence[RunDirectory]) -> Task:
@@ -94,17 +96,17 @@ def _task_of_all(runs: Sequence[RunDirectory]) -> Task:
     return tasks[runs[0]]
 
 
-def _deltas(runs: Sequence[RunDirectory], counted: Sequence[Dict[str, Any]], task: Task) -> str:
+def _deltas(runs: Sequence[RunDirectory], counted: Sequence[Privacy], task: Task) -> str:
     """Return what short names stand for, and δ: one number, or one for each run if they differ."""
     named = [f"{each.short}: {each.name}; " for each in task.metrics if each.short != each.name]
-    deltas = [f"{privacy['delta']:.2g}" for privacy in counted]
+    deltas = [f"{privacy.delta:.2g}" for privacy in counted]
     each = ", ".join(f"{run.path.name} {delta}" for run, delta in zip(runs, deltas))
     return f"{''.join(named)}ε at δ = {deltas[0] if len(set(deltas)) == 1 else each}"
 
 
-def _without_protection(counted: Sequence[Dict[str, Any]]) -> List[str]:
+def _without_protection(counted: Sequence[Privacy]) -> List[str]:
     """Return a line that says so where the ε of a run with a mechanism protects nobody."""
-    found = (LogNumber.from_dict(privacy["holds_if"]) for privacy in counted)
+    found = (privacy.holds_if.number for privacy in counted)
     if any(math.log(NO_PROTECTION) <= epsilon.log < math.inf for epsilon in found):
         return [f"An ε above {NO_PROTECTION:g} is no protection; mn: million, bn: billion"]
     return []
@@ -114,48 +116,46 @@ def _beside_baselines(runs: Sequence[RunDirectory]) -> List[str]:
     """Return the baselines of runs, equal ones once, and what they say about each run."""
     lines = describe_without_privacy(runs)
     for run in runs:
-        baseline = run.read("results").get("baseline")  # runs of older versions have none
+        baseline = run.load(Results).baseline  # runs of older versions have none
         if baseline is None:
             continue
         task = run.task
         described = describe_baseline(baseline, task)
         lines += [described] if described not in lines else []
-        mechanism = run.read("privacy").get("mechanism", "none")
-        found = verdict(_scores(run), baseline, task, mechanism=mechanism)
+        mechanism = run.load(Privacy).mechanism
+        found = verdict(run.scores(), baseline, task, mechanism=mechanism)
         lines += ["", f"{run.path.name}:", *found] if found else []
     return lines
 
 
-def format_holding_epsilon(privacy: Dict[str, Any], notes: List[str]) -> str:
-    """Format the ε of `privacy.json` that holds; if ∞, with its conditional value.
+def format_holding_epsilon(of: WithBounds, notes: List[str]) -> str:
+    """Format the ε that holds for a run; if ∞, with its conditional value.
 
     Args:
+        of: what states it.
         notes: conditions in the table so far, to which a new one is added; stars refer to them.
-
-    Example:
-        >>> less = {"epsilon": 8.0, "log10_epsilon": 0.9, "conditions": ["the words are public"]}
-        >>> none = {"epsilon": None, "log10_epsilon": None}
-        >>> notes: List[str] = []
-        >>> format_holding_epsilon({"holds": none, "holds_if": less}, notes), footnotes(notes)
-        ('∞ (8*)', ['* would hold if the words are public'])
     """
-    holds, if_granted = (format_epsilon(privacy[key]) for key in ("holds", "holds_if"))
+    holds, if_granted = format_epsilon(of.holds), format_epsilon(of.holds_if)
     if holds != "∞" or if_granted == "∞":
         return holds
-    return f"∞ ({if_granted}{stars_of(privacy['holds_if'], notes)})"
+    return f"∞ ({if_granted}{stars_of(of.holds_if, notes)})"
 
 
-def stars_of(bound: Mapping[str, Any], notes: List[str]) -> str:
+def stars_of(bound: StatedBound, notes: List[str]) -> str:
     """Return the stars of an ε, whose footnote has its conditions, or why it is ∞.
 
     Args:
-        bound: of `privacy.json`.
         notes: those of the table so far, to which a new one is added.
+
+    Example:
+        >>> less, notes = StatedBound(8.0, 0.9, conditions=("the words are public",)), []
+        >>> stars_of(less, notes), footnotes(notes)
+        ('*', ['* would hold if the words are public'])
     """
-    if LogNumber.from_dict(bound).is_infinite:
-        note = f"∞: {bound['reason']}"
+    if bound.number.is_infinite:
+        note = f"∞: {bound.reason}"
     else:
-        note = f"would hold if {'; '.join(bound['conditions'])}"
+        note = f"would hold if {'; '.join(bound.conditions)}"
     notes += [note] if note not in notes else []
     return "*" * (notes.index(note) + 1)
 
@@ -165,25 +165,16 @@ def footnotes(notes: Sequence[str]) -> List[str]:
     return [f"{'*' * (i + 1)} {note}" for i, note in enumerate(notes)]
 
 
-def stated_note(records: Sequence[Mapping[str, Any]]) -> List[str]:
+def stated_note(records: Sequence[Record]) -> List[str]:
     """Return the note below a table with ε of records alone; none where all were counted."""
     return [STATED] * are_stated(records)
 
 
-def format_epsilon(bound: Dict[str, Any]) -> str:
-    """Format an ε of `privacy.json` for the cell of a table."""
-    return LogNumber.from_dict(bound).short(narrow=True)
+def format_epsilon(bound: StatedBound) -> str:
+    """Format an ε for the cell of a table."""
+    return bound.number.short(narrow=True)
 
 
-def log10_or_infinity(bound: Mapping[str, Any]) -> float:
-    """Return log10 of an ε of `privacy.json`."""
-    return LogNumber.from_dict(bound).log / math.log(10)
-
-
-def _scores(run: RunDirectory) -> Dict[str, Any]:
-    if not run.has("results"):
-        raise UserError(f"{run.path} has no results.json: it has not trained to its end")
-    results = run.read("results")
-    if "test" not in results:
-        raise UserError(f"{run.path / 'results.json'} has no scores of a test part")
-    return results["test"]
+def log10_or_infinity(bound: StatedBound) -> float:
+    """Return log10 of an ε."""
+    return bound.number.log / math.log(10)

@@ -27,7 +27,7 @@ def describe_sweep(trials: Sequence[Trial], folder: Path) -> str:
             trial.hash,
             trial.task.metric.number(trial.score or 0.0),
             *(text_of(trial.values.get(key)) for key in keys),
-            f"{fmean(record['seconds'] for record in trial.records) / 60:.1f}",
+            f"{fmean(record.seconds for record in trial.records) / 60:.1f}",
         ]
         for trial in scored
     ]
@@ -54,12 +54,12 @@ def varied(values: Sequence[Mapping[str, Any]]) -> List[str]:
 def _best(scored: Sequence[Trial]) -> List[str]:
     """Lines about the best trial, and about what it costs to have chosen it."""
     runs, task = scored[0].records, scored[0].task
-    test = {each.key: fmean(run["test"][each.key] for run in runs) for each in task.metrics}
+    test = {each.key: fmean(run.test[each.key] for run in runs) for each in task.metrics}
     settings = " ".join(overrides_of(scored[0].values))
     return [
         f"best: --set {settings}",
         f"  test {task.sentence(test)}",
-        f"  chosen on the validation part of {runs[0]['corpus']}, which no ε covers unless that "
+        f"  chosen on the validation part of {runs[0].corpus}, which no ε covers unless that "
         "corpus is public",
     ]
 

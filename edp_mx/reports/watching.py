@@ -38,7 +38,7 @@ def screen(run: RunDirectory) -> str:
     rows = read_rows(run, LINES)
     lines = [f"{run.path}", state_of(run)]
     if rows and "epoch" in rows[-1]:
-        lines.append(_bar(rows, _epochs(run)))
+        lines.append(_bar(rows, run.num_epochs()))
     if rows:
         lines += ["", table_of(rows)]
         if rows[-1].get("epsilon_holds_if") is not None and rows[-1]["epsilon_holds"] is None:
@@ -86,7 +86,3 @@ def _bar(rows: Sequence[Mapping[str, Any]], epochs: int) -> str:
     left = sum(row["seconds"] for row in rows) / len(rows) * (epochs - done)
     time = f", about {duration(left)} left" if done < epochs else ""
     return f"[{'=' * filled}{' ' * (WIDTH - filled)}] {done} of {epochs} epochs{time}"
-
-
-def _epochs(run: RunDirectory) -> int:
-    return run.settings()["training"]["epochs"]

@@ -21,6 +21,7 @@ from edp_mx.data.origin import (
 )
 from edp_mx.errors import UserError
 from edp_mx.models.checkpoints.huggingface import CONFIG
+from edp_mx.runs.file_types import Environment, Privacy
 from edp_mx.runs.run_directory import MODEL, RunDirectory
 
 Line = Tuple[Origin, ...]  # of descent, the nearest first
@@ -137,7 +138,7 @@ def _vectors(config: ExperimentConfig) -> Line:
 def _read_by(run: RunDirectory, config: ExperimentConfig) -> Read:
     """What an older run read, without a sample of its texts, and without a salt."""
     read = Read.of(config.data, salt="")
-    parts = run.read("environment").get("fingerprints") if run.has("environment") else None
+    parts = run.load(Environment).fingerprints if run.has("environment") else None
     part = (parts or {}).get("train")
     if part is None:
         return read
@@ -145,7 +146,7 @@ def _read_by(run: RunDirectory, config: ExperimentConfig) -> Read:
 
 
 def _epsilon_of(run: RunDirectory) -> Optional[float]:
-    return run.read("privacy")["holds"]["epsilon"] if run.has("privacy") else None
+    return run.load(Privacy).holds.epsilon if run.has("privacy") else None
 
 
 def _name_of(folder: Path) -> str:

@@ -5,12 +5,14 @@ from __future__ import annotations
 import csv
 import fnmatch
 from pathlib import Path
-from typing import Any, Dict, Iterator, List, Sequence, Tuple
+from typing import Dict, Iterator, List, Sequence, Tuple
 
 import numpy as np
 
 from edp_mx.errors import UserError
+from edp_mx.runs.attack_files import AttackOutcome, AttackRecord, RocCurves
 from edp_mx.runs.by_epoch import rounded
+from edp_mx.runs.file_types import Record
 from edp_mx.runs.record import record_to_keep, run_id
 from edp_mx.runs.record_files import (
     ATTACKS,
@@ -21,15 +23,13 @@ from edp_mx.runs.record_files import (
     name_of,
     put_attacks,
     put_runs,
-    read_lines,
+    records_in,
     walk,
 )
 from edp_mx.runs.run_directory import RunDirectory
-from edp_mx.runs.shapes import check_file
 from edp_mx.runtime.json_text import read_json
+from edp_mx.runtime.structured import structure_file
 
-AttackRecord = Dict[str, Any]
-_MEASURED = ("auc", "tpr_at_fpr", "members", "non_members", "confidence")
 ROC_FPRS = [rounded(10 ** (i / 10 - 3)) for i in range(31)]  # 0.001, …, 1
 
 
@@ -42,31 +42,34 @@ def attack_records_of(run: RunDirectory) -> List[AttackRecord]:
     """
     if not run.has("record"):
         return []
-    record = run.read("record")
+    record = run.load(Record)
     found = []
     for path in sorted(run.path.glob("attack-*/attack.json")):
         if not path.with_name("roc.csv").exists():
             continue
-        outcome = check_file("attack", read_json(path), path)
+        outcome = read_attack(path.parent)
         found.append(
-            {
-                "attack": outcome["attack"],
-                "run": run_id(record),
-                "attacked_run": record["hash"],
-                "name": record["name"],
-                "shadow_corpus": outcome["facts"].get("shadow corpus"),
-                "shadows": outcome["facts"].get("shadows"),
-                "success": {
-                    result["name"]: {key: result[key] for key in _MEASURED}
-                    for result in outcome["results"]
-                },
-                "roc": {"fpr": ROC_FPRS, "tpr": _tprs(path.with_name("roc.csv"))},
-            }
+            AttackRecord(
+                attack=outcome.attack,
+                run=run_id(record),
+                attacked_run=str(record.hash),
+                name=record.name,
+                shadow_corpus=outcome.facts.get("shadow corpus"),
+                shadows=outcome.facts.get("shadows"),
+                success={each.name: each.success for each in outcome.results},
+                roc=RocCurves(tuple(ROC_FPRS), _tprs(path.with_name("roc.csv"))),
+            )
         )
     return found
 
 
-def _tprs(path: Path) -> Dict[str, List[float]]:
+def read_attack(folder: Path) -> AttackOutcome:
+    """Read `attack.json`."""
+    path = folder / "attack.json"
+    return structure_file(read_json(path), AttackOutcome, path)
+
+
+def _tprs(path: Path) -> Dict[str, Tuple[float, ...]]:
     """The TPR of each curve of `roc.csv` at `ROC_FPRS`, without interpolation."""
     curves: Dict[str, List[Tuple[float, float]]] = {}
     try:
@@ -80,7 +83,7 @@ def _tprs(path: Path) -> Dict[str, List[float]]:
     for name, curve in curves.items():
         fprs, tprs = np.transpose(curve)  # (P,), rising
         places = np.searchsorted(fprs, ROC_FPRS, side="right") - 1  # (31,)
-        found[name] = [rounded(tpr) for tpr in tprs[places]]
+        found[name] = tuple(rounded(tpr) for tpr in tprs[places])
     return found
 
 
@@ -94,7 +97,7 @@ def keep_whole(run: RunDirectory, folder: Path) -> List[str]:
     put_runs(folder / RUNS, [record])
     put_attacks(folder / ATTACKS, attacks)
     name = name_of(record)
-    of_attacks = [f"{folder / ATTACKS}: {name}, {each['attack']}" for each in attacks]
+    of_attacks = [f"{folder / ATTACKS}: {name}, {each.attack}" for each in attacks]
     return [f"{folder / RUNS}: {name}", *of_attacks]
 
 
@@ -122,6 +125,6 @@ def _below(path: Path) -> Iterator[AttackRecord]:
 def _in_file(path: Path) -> Iterator[AttackRecord]:
     """The records in a file with a record a line, or with a single one."""
     if path.suffix == ".jsonl":
-        yield from filter(is_attack, read_lines(path))
+        yield from records_in(path, AttackRecord)
     elif path.suffix == ".json" and is_attack(value := read_json(path)):
-        yield check_file("attack_record", value, path)
+        yield structure_file(value, AttackRecord, path)

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any, Dict, List, Mapping, Optional, Sequence
+from typing import Any, Dict, Mapping, Optional, Sequence, Tuple
 
-from edp_mx.runs.run_directory import RunDirectory
 from edp_mx.tasks.task import Task
 
-Columns = Dict[str, List[Optional[float]]]
+Columns = Dict[str, Tuple[Optional[float], ...]]
 
 MOST_EPOCHS = 60
 # Beside loss and score, by the name in `metrics.jsonl`: the name in a record, and its divisor.
@@ -31,19 +30,12 @@ def by_epoch(rows: Sequence[Mapping[str, Any]], task: Task) -> Columns:
     places = [round(i * (len(rows) - 1) / max(1, count - 1)) for i in range(count)]
     score = task.metric.key
     kept = {"loss": ("loss", 1), score: (f"validation_{score}", task.metric.factor), **_KEPT}
-    columns: Columns = {"epoch": [place + 1 for place in places]}
+    columns: Columns = {"epoch": tuple(place + 1 for place in places)}
     for key, (name, divisor) in kept.items():
         values = [rows[place].get(key) for place in places]
         if any(value is not None for value in values):
-            columns[name] = [None if v is None else rounded(v / divisor) for v in values]
+            columns[name] = tuple(None if v is None else rounded(v / divisor) for v in values)
     return columns
-
-
-def with_epochs(record: Dict[str, Any], run: RunDirectory) -> Dict[str, Any]:
-    """Return the record of a run; where an older version wrote it, with the epochs of the log."""
-    if "by_epoch" in record or not run.metrics.exists():
-        return record
-    return {**record, "by_epoch": by_epoch(run.epochs(), run.task)}
 
 
 def rounded(value: float) -> float:

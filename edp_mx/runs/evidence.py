@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from collections import Counter
 from contextlib import suppress
-from typing import Any, Dict, NamedTuple, Optional, Tuple
+from dataclasses import asdict
+from typing import Dict, NamedTuple, Optional, Tuple
 
 from edp_mx.dp.accounting.ledger import Ledger, LedgerMark, refuse_other
 from edp_mx.dp.checkpoint_file import checkpoints, read_ledger_mark
 from edp_mx.errors import UserError
+from edp_mx.runs.file_types import LedgerEnd, Privacy, Record
 from edp_mx.runs.run_directory import RunDirectory
 
 END = "ledger_end"  # in privacy.json and record.json: the number of lines, and the last one's hash
-_STATE_IT = ("privacy", "record")
-_LATER = ("environment", "layers", "split", "vocabulary", *_STATE_IT, "results")
+_LATER = ("environment", "layers", "split", "vocabulary", "privacy", "record", "results")
 
 
 class Evidence(NamedTuple):
@@ -28,7 +29,7 @@ class Evidence(NamedTuple):
     """
 
     run: RunDirectory
-    ends: Dict[str, Dict[str, Any]]
+    ends: Dict[str, LedgerEnd]
     mark: Optional[LedgerMark]
     trained: Dict[int, str]
     has_ended: bool
@@ -37,11 +38,11 @@ class Evidence(NamedTuple):
     @classmethod
     def of(cls, run: RunDirectory) -> Evidence:
         """Read it from the folder of a run."""
-        read = {name: run.read(name) for name in _STATE_IT if run.has(name)}
-        ends = {
-            f"{name}.json": value[END] for name, value in read.items() if value.get(END) is not None
-        }
-        count = read.get("record", {}).get("epochs", 0)
+        privacy = run.load(Privacy) if run.has("privacy") else None
+        record = run.load(Record) if run.has("record") else None
+        stated = (("privacy.json", privacy), ("record.json", record))
+        ends = {name: each.ledger_end for name, each in stated if each and each.ledger_end}
+        count = record.epochs if record else 0
         trained = dict.fromkeys(range(1, count + 1), "record.json")
         rows = [row["epoch"] for row in run.epochs() if row.get("epoch")]
         trained.update(dict.fromkeys(rows, run.metrics.name))
@@ -63,11 +64,11 @@ class Evidence(NamedTuple):
         if self.mark is not None and self.mark.size:
             refuse_other(self.run.ledger, self.mark)
         for name, end in self.ends.items():
-            if not ledger.chain.has(end):
+            if not ledger.chain.has(asdict(end)):
                 self._refuse(
                     f"has {ledger.chain.end['lines']} lines",
-                    f"{name} says that it ended with line {end['lines']} and the hash "
-                    f"{end['sha256'][:8]}…",
+                    f"{name} says that it ended with line {end.lines} and the hash "
+                    f"{end.sha256[:8]}…",
                 )
         assert ledger.plan.release is not None  # a ledger without one is refused
         if self.later and not ledger.entries and ledger.plan.release.layer_scales is None:

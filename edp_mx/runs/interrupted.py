@@ -60,18 +60,17 @@ def remove(run: RunDirectory) -> None:
 
 def resumes_with(run: RunDirectory) -> str:
     """Return a sentence on what a resumed training repeats, and on the ε that it will spend."""
-    config = run.settings()
-    (first, step), epochs = place_of(run.checkpoint), config["training"]["epochs"]
+    (first, step), epochs = place_of(run.checkpoint), run.num_epochs()
     text = f"it goes on after epoch {first} of {epochs}" if first else "it begins anew"
     if step:
         text = f"it goes on after step {step} of epoch {first + 1} of {epochs}"
     if not run.ledger.exists():
         return text
     ledger = read_ledger(run.ledger)
-    repeated = _repeated(ledger, first, step)
+    repeated, privacy = _repeated(ledger, first, step), run.written().privacy
     if repeated:
         text += f" and repeats {repeated} steps of epoch {first + 1}, which count twice in ε"
-    return text + _epsilon(ledger, first, step, config["privacy"].get("target_epsilon"))
+    return text + _epsilon(ledger, first, step, privacy.target_epsilon if privacy else None)
 
 
 def _repeated(ledger: Ledger, first: int, step: int) -> int:

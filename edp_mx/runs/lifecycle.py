@@ -13,7 +13,7 @@ from edp_mx.config import Overrides, dump_config, load_config, read_dumped
 from edp_mx.errors import UserError
 from edp_mx.runs.interrupted import after_interruption, has_begun, make_way, remove
 from edp_mx.runs.record import absent_files
-from edp_mx.runs.run_directory import README, RunDirectory
+from edp_mx.runs.run_directory import RunDirectory
 from edp_mx.runtime.distributed import Workers, start
 from edp_mx.runtime.processes import interrupt, on_ending
 from edp_mx.runtime.progress import Progress, progress_bar, start_logging
@@ -32,7 +32,7 @@ class RunRequest:
         overrides: settings laid over the files.
         resume: the interrupted run to go on with, in place of both.
         run_directory: where the run is to be; a new folder below `runs` if None.
-        readme: template of the run's README.
+        readme: template of the run's README; by default that of a training.
     """
 
     configs: Sequence[Union[str, Path]] = ()
@@ -40,7 +40,7 @@ class RunRequest:
     resume: Optional[Path] = None
     run_directory: Union[str, Path, None] = None
     runs: Path = Path("runs")
-    readme: str = README
+    readme: str = ""
 
     def config(self) -> Any:
         """Return the settings that are named, or those of the run to resume."""

@@ -6,12 +6,11 @@ import json
 import math
 from collections import defaultdict
 from dataclasses import dataclass
-from typing import Any, Callable, Dict, Iterable, List, NamedTuple, Optional, Sequence, Tuple
+from typing import Any, Callable, Dict, Iterable, List, NamedTuple, Sequence, Tuple
 
-from edp_mx.runs.record import Record
+from edp_mx.runs.file_types import Record, StatedBound
 from edp_mx.runs.records import value_of
 from edp_mx.tasks.intent_slot.task import INTENT_SLOT
-from edp_mx.tasks.registry import task_of
 
 LARGEST_EPSILON = 100.0  # above, a guarantee says little
 SCORES = tuple(metric.key for metric in INTENT_SLOT.metrics)
@@ -64,11 +63,11 @@ def is_comparable(record: Record) -> bool:
     Only intents and slots are compared. A run without privacy always may; one with an ε above
     `LARGEST_EPSILON`, or with none, not.
     """
-    if task_of(record["settings"]) is not INTENT_SLOT:
+    if record.task is not INTENT_SLOT:
         return False
-    if record["mechanism"] == "none":
+    if record.mechanism == "none":
         return True
-    is_usual = math.isclose(2 * record["n"] * record["delta"], 1, rel_tol=0.01)
+    is_usual = math.isclose(2 * record.n * record.delta, 1, rel_tol=0.01)
     is_utterance = value_of(record, "privacy.unit") in _UNITS
     return is_usual and is_utterance and epsilon_of(record) <= LARGEST_EPSILON
 
@@ -86,10 +85,10 @@ def measurements(
     """
     groups: Dict[Tuple[Any, ...], Dict[str, Record]] = defaultdict(dict)
     for record in filter(is_shown, records):
-        settings = {key: value for key, value in record["settings"].items() if key != _SEED}
-        said = json.dumps([record["results_version"], record["workers"], settings], sort_keys=True)
+        settings = {key: value for key, value in record.settings.items() if key != _SEED}
+        said = json.dumps([record.results_version, record.workers, settings], sort_keys=True)
         key = (*_condition(record), said)
-        came_to = [record["settings"], record["test"], record["validation"]]
+        came_to = [record.settings, record.test, record.validation]
         groups[key][json.dumps(came_to, sort_keys=True)] = record
     found = (_measurement(list(group.values())) for group in groups.values())
     return sorted(found, key=lambda each: (each.condition, each.validation))
@@ -97,17 +96,13 @@ def measurements(
 
 def epsilon_of(record: Record) -> float:
     """Return the ε that holds, or would if its conditions were granted; ∞ beyond a double."""
-    epsilon = granted(record, "epsilon")
+    epsilon = granted(record).epsilon
     return math.inf if epsilon is None else float(f"{epsilon:.3g}")
 
 
-def granted(record: Record, key: str) -> Optional[float]:
-    """Return "epsilon" or "log10_epsilon" of what holds, or would if its conditions were granted.
-
-    None where neither is a number.
-    """
-    bounds = (record[name][key] for name in ("holds", "holds_if"))
-    return next((bound for bound in bounds if bound is not None), None)
+def granted(record: Record) -> StatedBound:
+    """Return the ε that holds or, where that is ∞, what would if its conditions were granted."""
+    return record.holds_if if record.holds.number.is_infinite else record.holds
 
 
 def chosen(measured: Iterable[Measurement]) -> List[Measurement]:
@@ -119,15 +114,15 @@ def chosen(measured: Iterable[Measurement]) -> List[Measurement]:
 
 
 def _condition(record: Record) -> Tuple[Any, ...]:
-    names = ("corpus", "family", "mechanism", "n")
-    is_private = record["mechanism"] != "none"
-    return (*(record[name] for name in names), epsilon_of(record) if is_private else math.inf)
+    is_private = record.mechanism != "none"
+    epsilon = epsilon_of(record) if is_private else math.inf
+    return record.corpus, record.family, record.mechanism, record.n, epsilon
 
 
 def _measurement(records: List[Record]) -> Measurement:
     """The mean over runs that differ in nothing but their seed."""
     corpus, family, mechanism, n, epsilon = _condition(records[0])
-    on_validation = [each["validation"]["ser"] for each in records if each["validation"]]
+    on_validation = [each.validation["ser"] for each in records if each.validation]
     return Measurement(
         corpus=corpus,
         family=family,
@@ -137,7 +132,7 @@ def _measurement(records: List[Record]) -> Measurement:
         batch_size=value_of(records[0], "training.batch_size"),
         learning_rate=_rate(records[0]),
         validation=_mean(on_validation) if on_validation else math.inf,
-        test={name: spread_of([each["test"][name] for each in records]) for name in SCORES},
+        test={name: spread_of([each.test[name] for each in records]) for name in SCORES},
         records=tuple(records),
     )
 

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any, Dict, List, Mapping
 
 from edp_mx.dp.accounting.plan import Plan
+from edp_mx.runs.file_types import Record
 from edp_mx.runs.measured import Measurement
 from edp_mx.runs.planned import load_planned, plan_of_config
-from edp_mx.runs.record import Record
 from edp_mx.runs.records import value_of
 from edp_mx.runtime.yaml_tree import leaves, read_layers
 
@@ -49,7 +49,7 @@ class Recipe:
 
     @classmethod
     def of(cls, source: Measurement, *, num_examples: int, epsilon: float) -> Recipe:
-        workers = source.records[0]["workers"]
+        workers = source.records[0].workers
         share = source.batch_size / source.n
         whole = max(1, round(share * num_examples / workers))
         return cls(source, num_examples, epsilon, workers * whole)
@@ -67,13 +67,13 @@ class Recipe:
         """Return the plan of a training with these settings, whose z₀ meets ε."""
         return plan_of_config(
             load_planned((), self._planned()),
-            num_workers=self.record["workers"],
+            num_workers=self.record.workers,
             num_examples=self.num_examples,
         )
 
     def calibration(self) -> str:
         """Return the command that finds the same noise multiplier."""
-        sizes = f"--num-examples {self.num_examples} --workers {self.record['workers']}"
+        sizes = f"--num-examples {self.num_examples} --workers {self.record.workers}"
         return f"edp-mx calibrate {sizes} --set {' '.join(map(shlex.quote, self._planned()))}"
 
     def _planned(self) -> List[str]:
@@ -100,7 +100,7 @@ class Recipe:
         words = [f"{key}={_written(key, value)}" for key, value in sorted(settings.items())]
         start = "edp-mx train"
         if LAUNCHER.exists():
-            start = f"NP={self.record['workers']} {LAUNCHER}"
+            start = f"NP={self.record.workers} {LAUNCHER}"
         files = " ".join(["mine.yaml", *map(str, layers)])
         return f"{start} {files} --set {' '.join(map(shlex.quote, words))}"
 
@@ -113,7 +113,7 @@ class Recipe:
         """The settings in which the run differs from a base, with the new ε and batch size."""
         from edp_mx.config import default_of
 
-        wanted = {key: self.setting(key) for key in (*base, *self.record["settings"])}
+        wanted = {key: self.setting(key) for key in (*base, *self.record.settings)}
         wanted["privacy.target_epsilon"] = self.epsilon
         wanted["training.batch_size"] = self.batch_size
         return {

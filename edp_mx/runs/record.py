@@ -6,28 +6,35 @@ import dataclasses
 import hashlib
 import json
 import platform
+from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Dict, Iterable, Iterator, Mapping, Optional, Tuple
+from typing import TYPE_CHECKING, Any, Dict, Iterable, Iterator, Mapping, Optional, Sequence, Tuple
 
 from edp_mx.data.fingerprint import is_same, keyed
 from edp_mx.data.origin import ORIGIN
 from edp_mx.errors import UserError
-from edp_mx.runs.by_epoch import by_epoch, with_epochs
+from edp_mx.runs.by_epoch import by_epoch
 from edp_mx.runs.evidence import END
+from edp_mx.runs.file_types import (
+    Environment,
+    Machine,
+    Privacy,
+    Record,
+    Results,
+    Scores,
+)
 from edp_mx.runs.recount import privacy_of
 from edp_mx.runs.run_directory import RunDirectory
-from edp_mx.runs.shapes import check_file
+from edp_mx.runs.written_settings import WrittenSettings
 from edp_mx.runtime.blas import cpuinfo
 from edp_mx.runtime.files import sha256_of
+from edp_mx.runtime.structured import structure, structure_file, unstructure
 from edp_mx.runtime.yaml_tree import leaves
-from edp_mx.tasks.registry import task_of
 from edp_mx.tasks.task import Task
 
 if TYPE_CHECKING:
     from edp_mx.config import ExperimentConfig
-
-Record = Dict[str, Any]
 
 RECORDS = Path("results")  # the folder where records are kept
 # Raise it with every change that alters what the same settings give, a changed default included:
@@ -36,11 +43,8 @@ RESULTS_VERSION = 1
 NO_EFFECT = ("name", "training.watchdog_seconds", "data.tokenizer")
 _ALWAYS = ("data.corpus", "model.family")  # named even where they are the default
 _CORPUS = ("data.path", "data.split.test")  # where it lies
-_OF_A_BOUND = ("epsilon", "log10_epsilon", "reason", "conditions")
-_EPSILONS = ("as_published", "holds", "holds_if")
 # What may be counted anew, or was not written by every version: it tells no run from another.
-_RETOLD = (*_EPSILONS, END, "delta", "n", "epsilon_from", "by_epoch")
-_MACHINE = ("machine", "cores", "python", "packages", "blas")
+_RETOLD = ("as_published", "holds", "holds_if", END, "delta", "n", "by_epoch")
 
 
 def settings_of(config: ExperimentConfig) -> Dict[str, Any]:
@@ -127,85 +131,85 @@ def make_record(run: RunDirectory, config: ExperimentConfig, results: Dict[str, 
     from edp_mx.config import tree_of
 
     settings = settings_of(config)
-    workers = run.read("environment")["num_workers"]
     files = _corpus_files(config)
-    described = _described(run, results, tree_of(config))
-    return {
-        **described,
-        "machine": machine_of(run.read("environment")),
-        "hash": settings_hash(settings, workers),
-        "results_version": RESULTS_VERSION,
-        "corpus_files": None if files is None else keyed(files),
-        "settings": settings,
-    }
+    described = _described(run, structure(results, Results), tree_of(config))
+    return replace(
+        described,
+        machine=machine_of(run.load(Environment)),
+        hash=settings_hash(settings, described.workers),
+        results_version=RESULTS_VERSION,
+        corpus_files=None if files is None else keyed(files),
+        settings=settings,
+    )
 
 
-def _described(run: RunDirectory, results: Dict[str, Any], config: Dict[str, Any]) -> Record:
+def _described(run: RunDirectory, results: Results, config: Mapping[str, Any]) -> Record:
     """A record without a hash: what the files of a run tell, which any version wrote."""
-    privacy, environment, rows = run.read("privacy"), run.read("environment"), run.epochs()
-    started, task = environment.get("started", ""), task_of(config)
-    return {
-        "name": config["name"],
-        "hash": None,
-        "results_version": None,
-        "date": started[:10],
-        "corpus": config["data"]["corpus"],
-        "family": config["model"].get("family", "clc"),
-        "mechanism": config["privacy"]["mechanism"],
-        "test": task.shares(results["test"]),
-        "validation": _validation_scores(rows, config["training"].get("checkpoint"), task),
+    privacy, environment, rows = run.load(Privacy), run.load(Environment), run.epochs()
+    task, written = run.task, structure_file(config, WrittenSettings, run.config)
+    if written.name is None or written.data is None or written.privacy is None:
+        raise UserError(f"{run.config} lacks name, data or privacy; it was cut or changed")
+    return Record(
+        name=written.name,
+        hash=None,
+        results_version=None,
+        date=environment.started[:10],
+        corpus=written.data.corpus,
+        family=written.model.family,
+        mechanism=written.privacy.mechanism,
+        test=task.shares(results.test),
+        validation=_validation_scores(rows, written.training.checkpoint, task),
         **_of_privacy(privacy),
-        "epochs": len(rows),
-        "steps": privacy["steps"] // max(1, privacy["epochs"]) * len(rows),
-        "seconds": round(results.get("training_seconds", 0.0), 1),
-        "workers": environment["num_workers"],
-        "machine": {key: environment.get(key) for key in _MACHINE},
-        "corpus_files": None,
-        "settings": {key: value for key, value in leaves(config) if not _is_path(value)},
-        "by_epoch": by_epoch(rows, task),
-    }
+        epochs=len(rows),
+        steps=privacy.steps // max(1, privacy.epochs) * len(rows),
+        seconds=round(results.training_seconds, 1),
+        workers=run.num_workers(),
+        machine=_machine(environment, None),
+        corpus_files=None,
+        settings={key: value for key, value in leaves(config) if not _is_path(value)},
+        by_epoch=by_epoch(rows, task),
+    )
 
 
-def _of_privacy(privacy: Dict[str, Any]) -> Dict[str, Any]:
-    """What a record has of `privacy.json`."""
-    bounds = {name: privacy.get(name) or privacy["holds"] for name in _EPSILONS}
+def _of_privacy(privacy: Privacy) -> Dict[str, Any]:
+    """What a record has of `privacy.json`; of a bound it has less."""
     return {
-        **{
-            name: {key: bound[key] for key in _OF_A_BOUND if key in bound}
-            for name, bound in bounds.items()
-        },
-        "delta": privacy["delta"],
-        "n": privacy["num_examples"],
-        END: privacy.get(END),
+        "as_published": replace(privacy.as_published),
+        "holds": replace(privacy.holds),
+        "holds_if": replace(privacy.holds_if),
+        "delta": privacy.delta,
+        "n": privacy.num_examples,
+        END: privacy.ledger_end,
     }
 
 
-def record_of(run: RunDirectory, results: Dict[str, Any]) -> Record:
+def record_of(run: RunDirectory) -> Record:
     """Return the record of a finished run; without a hash if it wrote none itself.
 
-    Its ε are counted from the ledger (`epsilon_from` says so), and not what the record states. They
+    Its ε are counted from the ledger (`is_counted` says so), and not what the record states. They
     are that only where the folder has neither a ledger nor `privacy.json`.
 
     Raises:
         UserError: no ε can be read from the ledger, or it is gone.
     """
     if run.has("record"):
-        told = run.read("record")
+        record = run.load(Record)
     else:
-        told = check_file("record", _described(run, results, run.settings()), run.path)
-    told = {**with_epochs(told, run), "epsilon_from": "record"}
-    is_private = run.has("privacy") and told["mechanism"] != "none"
+        record = _described(run, run.load(Results), run.settings())
+    if record.by_epoch is None and run.metrics.exists():
+        record = replace(record, by_epoch=by_epoch(run.epochs(), run.task))
+    is_private = run.has("privacy") and record.mechanism != "none"
     if run.ledger.exists() or is_private:
-        told.update(_of_privacy(privacy_of(run, [])), epsilon_from="ledger")
-    return told
+        record = replace(record, **_of_privacy(privacy_of(run, [])), is_counted=True)
+    return record
 
 
-def run_id(record: Mapping[str, Any]) -> str:
+def run_id(record: Record) -> str:
     """Return sixteen digits that tell a run from all others, also from one with the same settings.
 
     They are a hash of what a record of any version has: scores, day, seconds, machine and so on.
     """
-    kept = {key: value for key, value in record.items() if key not in _RETOLD}
+    kept = {key: value for key, value in unstructure(record).items() if key not in _RETOLD}
     return hashlib.sha256(json.dumps(kept, sort_keys=True).encode()).hexdigest()[:16]
 
 
@@ -214,8 +218,8 @@ def _is_path(value: Any) -> bool:
 
 
 def _validation_scores(
-    rows: Any, checkpoint: Optional[str], task: Task
-) -> Optional[Dict[str, float]]:
+    rows: Sequence[Mapping[str, Any]], checkpoint: Optional[str], task: Task
+) -> Optional[Scores]:
     """The scores of the epoch that the run ended with."""
     if not rows:
         return None
@@ -224,10 +228,13 @@ def _validation_scores(
     return task.shares(min(scores, key=task.cost) if is_best else scores[-1])
 
 
-def machine_of(environment: Dict[str, Any]) -> Dict[str, Any]:
+def machine_of(environment: Environment) -> Machine:
     """Return what a record says of this machine, from an `environment` that was made on it."""
-    processor = cpuinfo().get("model name") or platform.processor()
-    return {"processor": processor, **{key: environment.get(key) for key in _MACHINE}}
+    return _machine(environment, cpuinfo().get("model name") or platform.processor())
+
+
+def _machine(of: Environment, processor: Optional[str]) -> Machine:
+    return Machine(processor, of.machine, of.cores, of.python, of.packages, of.blas)
 
 
 def validation_cost(record: Record) -> float:
@@ -235,7 +242,7 @@ def validation_cost(record: Record) -> float:
 
     Of another task than the paper's, it is a number of which less is better too.
     """
-    return task_of(record["settings"]).cost(record["validation"] or {})
+    return record.task.cost(record.validation or {})
 
 
 def records_like(
@@ -247,8 +254,8 @@ def records_like(
     still the same.
     """
     wanted = settings_hash(settings_of(config), workers)
-    for record in (each for each in records if each["hash"] == wanted):
-        files, kept = _corpus_files(config), record["corpus_files"]
+    for record in (each for each in records if each.hash == wanted):
+        files, kept = _corpus_files(config), record.corpus_files
         if files is None or (kept and is_same(kept, files)):
             yield record
 
@@ -262,6 +269,4 @@ def record_to_keep(run: RunDirectory) -> Record:
     if not run.has("results") or not run.has("record"):
         what = "was trained before there were records" if run.has("results") else "is not finished"
         raise UserError(f"{run.path} {what}: there is nothing to keep")
-    record = record_of(run, run.read("results"))
-    del record["epsilon_from"]
-    return record
+    return record_of(run)

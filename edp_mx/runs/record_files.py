@@ -8,22 +8,25 @@ import os
 import re
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Callable, Dict, Iterable, Iterator, List, Mapping, Tuple
+from typing import Any, Callable, Dict, Iterable, Iterator, List, Tuple, Type, TypeVar, Union
 
 from edp_mx.errors import UserError
-from edp_mx.runs.record import Record, run_id
-from edp_mx.runs.shapes import check_file
+from edp_mx.runs.attack_files import AttackRecord
+from edp_mx.runs.file_types import Record
+from edp_mx.runs.record import run_id
 from edp_mx.runtime.files import write_text
 from edp_mx.runtime.json_text import json_in
+from edp_mx.runtime.structured import structure_file, unstructure
 
 RUNS, ATTACKS = "runs.jsonl", "attacks.jsonl"
 _OF_A_RUN = ("config.yaml", "record.json")
+Kept = TypeVar("Kept", Record, AttackRecord)
 
 
-def name_of(record: Mapping[str, Any]) -> str:
+def name_of(record: Record) -> str:
     """Return what a record is called: its run's name, the hash of its settings and its run's id."""
-    name = re.sub(r"[^\w.-]+", "_", record["name"])
-    return f"{name}-{record['hash']}-{run_id(record)}"
+    name = re.sub(r"[^\w.-]+", "_", record.name)
+    return f"{name}-{record.hash}-{run_id(record)}"
 
 
 def is_record(value: Any) -> bool:
@@ -36,7 +39,7 @@ def is_attack(value: Any) -> bool:
     return isinstance(value, dict) and {"attack", "attacked_run", "success"} <= set(value)
 
 
-def read_lines(path: Path) -> Iterator[Record]:
+def read_lines(path: Path) -> Iterator[Union[Record, AttackRecord]]:
     """Yield the records of a file with one on each line, of runs or of attacks.
 
     Raises:
@@ -50,9 +53,17 @@ def read_lines(path: Path) -> Iterator[Record]:
         if line:
             place = f"{path}, line {number}"
             value = json_in(line, place)
-            if not is_record(value) and not is_attack(value):
+            if is_record(value):
+                yield structure_file(value, Record, place)
+            elif is_attack(value):
+                yield structure_file(value, AttackRecord, place)
+            else:
                 raise UserError(f"{place} is no record, such as `edp-mx runs keep` writes")
-            yield check_file("record" if is_record(value) else "attack_record", value, place)
+
+
+def records_in(path: Path, kind: Type[Kept]) -> Iterator[Kept]:
+    """Yield those records of one kind that a file with one on each line has."""
+    return (each for each in read_lines(path) if isinstance(each, kind))
 
 
 def walk(path: Path) -> Iterator[Tuple[Path, List[str]]]:
@@ -75,36 +86,38 @@ def put_runs(path: Path, records: Iterable[Record]) -> None:
     Args:
         path: of a file such as `runs.jsonl`, which is made if it is not there.
     """
-    _put(path, records, key=run_id, order=name_of)
+    _put(path, Record, records, key=run_id, order=name_of)
 
 
-def put_attacks(path: Path, records: Iterable[Record]) -> None:
+def put_attacks(path: Path, records: Iterable[AttackRecord]) -> None:
     """Add the records of attacks to a file, as `put_runs` does those of runs."""
-    _put(path, records, key=key_of_attack, order=key_of_attack)
+    _put(path, AttackRecord, records, key=key_of_attack, order=key_of_attack)
 
 
-def key_of_attack(record: Mapping[str, Any]) -> Tuple[str, ...]:
+def key_of_attack(record: AttackRecord) -> Tuple[str, ...]:
     """Return which run was attacked, and how; of an old one the id of the run may be unknown."""
-    return tuple(record[key] for key in ("name", "attacked_run", "run", "attack"))
+    return record.name, record.attacked_run, record.run, record.attack
 
 
 def _put(
     path: Path,
-    records: Iterable[Record],
+    kind: Type[Kept],
+    records: Iterable[Kept],
     *,
-    key: Callable[[Record], Any],
-    order: Callable[[Record], Any],
+    key: Callable[[Kept], Any],
+    order: Callable[[Kept], Any],
 ) -> None:
     records = list(records)
     if not records:
         return
     with _alone_in(path.parent):
-        kept: Dict[Any, Record] = {}
+        kept: Dict[Any, Kept] = {}
         if path.exists():
-            kept = {key(each): each for each in read_lines(path)}
+            kept = {key(each): each for each in records_in(path, kind)}
         kept.update((key(each), each) for each in records)
         ordered = sorted(kept.values(), key=order)
-        lines = (json.dumps(each, ensure_ascii=False, allow_nan=False) for each in ordered)
+        values = map(unstructure, ordered)
+        lines = (json.dumps(each, ensure_ascii=False, allow_nan=False) for each in values)
         write_text(path, "".join(f"{line}\n" for line in lines))
 
 

@@ -14,19 +14,18 @@ from typing import (
     Iterable,
     Iterator,
     List,
-    Mapping,
     NamedTuple,
     Sequence,
     Tuple,
 )
 
 from edp_mx.errors import UserError
-from edp_mx.runs.record import Record, record_of, run_id, validation_cost
-from edp_mx.runs.record_files import RUNS, is_record, name_of, read_lines, walk
+from edp_mx.runs.file_types import Record, Results
+from edp_mx.runs.record import record_of, run_id, validation_cost
+from edp_mx.runs.record_files import RUNS, is_record, name_of, records_in, walk
 from edp_mx.runs.run_directory import RunDirectory
-from edp_mx.runs.shapes import check_file
 from edp_mx.runtime.json_text import read_json
-from edp_mx.tasks.registry import task_of
+from edp_mx.runtime.structured import structure_file, unstructure
 
 _FIELDS = ("name", "hash", "results_version", "date", "corpus", "family", "mechanism", "delta",
            "n", "epochs", "steps", "seconds", "workers")  # fmt: skip
@@ -42,12 +41,17 @@ class Found(NamedTuple):
     def is_run(self) -> bool:
         return self.place.is_dir()
 
+    def as_json(self) -> Dict[str, Any]:
+        """Return a value for strict JSON: the record, where it is, and who says its ε."""
+        source = "ledger" if self.record.is_counted else "record"
+        return {"place": str(self.place), **unstructure(self.record), "epsilon_from": source}
+
 
 def collect(paths: Sequence[Path]) -> List[Found]:
     """Return what is at, or anywhere below, each path, without what is there twice.
 
     A run that was trained before there were records is described without a hash. A record whose run
-    is there as well is left out: `epsilon_from` says that the ε of the one was counted from its
+    is there as well is left out: `is_counted` says that the ε of the one was counted from its
     ledger, and is what the other states.
     """
     found: Dict[str, Found] = {}
@@ -55,19 +59,17 @@ def collect(paths: Sequence[Path]) -> List[Found]:
         if not path.exists():
             raise UserError(f"there is no {path}: name a run, a folder of runs or a record")
         for each in _below(path):
-            said = {key: value for key, value in each.record.items() if key != "by_epoch"}
+            said = unstructure(each.record)
+            said = {key: value for key, value in said.items() if key != "by_epoch"}
             key = run_id(each.record) if each.is_run else repr(sorted(said.items()))
-            if key not in found or len(each.record) > len(found[key].record):  # with its epochs
+            if key not in found or (found[key].record.by_epoch is None and each.record.by_epoch):
                 found[key] = each
     return [each for each in found.values() if each.is_run or run_id(each.record) not in found]
 
 
-def are_stated(records: Iterable[Mapping[str, Any]]) -> bool:
+def are_stated(records: Iterable[Record]) -> bool:
     """Return whether the ε of some are only what a record states: its run has the ledger."""
-    return any(
-        each.get("epsilon_from") != "ledger" and each["holds_if"]["epsilon"] is not None
-        for each in records
-    )
+    return any(not each.is_counted and each.holds_if.epsilon is not None for each in records)
 
 
 def records_below(path: Path) -> List[Record]:
@@ -85,9 +87,8 @@ def _below(path: Path) -> Iterator[Found]:
     for folder, files in walk(path):
         if "config.yaml" in files:
             run = RunDirectory(folder)
-            results = run.read("results") if run.has("results") else {}
-            if "test" in results:  # else unfinished, or a pre-training
-                yield Found(folder, record_of(run, results))
+            if run.has("results") and run.load(Results).test is not None:  # no pre-training
+                yield Found(folder, record_of(run))
             continue
         for name in files:
             if name == RUNS or name.endswith(".json"):
@@ -97,15 +98,10 @@ def _below(path: Path) -> Iterator[Found]:
 def _in_file(path: Path) -> Iterator[Found]:
     """The records in a file with a record a line, or with a single one; none if it has others."""
     if path.suffix == ".jsonl":
-        for each in filter(is_record, read_lines(path)):
-            yield Found(path / name_of(each), _stated(each))
+        for each in records_in(path, Record):
+            yield Found(path / name_of(each), each)
     elif is_record(record := read_json(path)):
-        yield Found(path, _stated(check_file("record", record, path)))
-
-
-def _stated(record: Record) -> Record:
-    """The same record, which says that its ε are its own word."""
-    return {**record, "epsilon_from": "record"}
+        yield Found(path, structure_file(record, Record, path))
 
 
 def where(texts: Sequence[str]) -> Callable[[Record], bool]:
@@ -129,12 +125,12 @@ def where(texts: Sequence[str]) -> Callable[[Record], bool]:
 def value_of(record: Record, key: str) -> Any:
     """Return a field of a record, or a setting by its dotted key: what it was, or its default."""
     if key in _FIELDS:
-        return record[key]
-    if key in record["settings"]:
-        return record["settings"][key]
+        return getattr(record, key)
+    if key in record.settings:
+        return record.settings[key]
     from edp_mx.config import default_of  # a setting that was left at its default
 
-    return default_of(key, record["family"])
+    return default_of(key, record.family)
 
 
 def _is_like(value: Any, wanted: str) -> bool:
@@ -147,18 +143,17 @@ def _is_like(value: Any, wanted: str) -> bool:
 
 
 def _epsilon(record: Record) -> float:
-    bound = record["holds"]
-    log10 = bound.get("log10_epsilon")
+    log10 = record.holds.log10_epsilon
     return math.inf if log10 is None else log10
 
 
 SORTS: Dict[str, Callable[[Record], Any]] = {  # the best, the first or the newest on top
-    "name": lambda record: record["name"],
-    "date": lambda record: -int(record["date"].replace("-", "") or 0),
-    "score": lambda record: task_of(record["settings"]).cost(record["test"]),
+    "name": lambda record: record.name,
+    "date": lambda record: -int(record.date.replace("-", "") or 0),
+    "score": lambda record: record.task.cost(record.test),
     "validation": validation_cost,
     "epsilon": _epsilon,
-    "seconds": lambda record: record["seconds"],
+    "seconds": lambda record: record.seconds,
 }
 
 

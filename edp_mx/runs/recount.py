@@ -22,9 +22,11 @@ from edp_mx.dp.accounting.lognumber import LogNumber
 from edp_mx.dp.accounting.plan import Plan
 from edp_mx.errors import UserError
 from edp_mx.runs.evidence import END, Evidence
+from edp_mx.runs.file_types import Privacy, SplitIds, StatedBound
 from edp_mx.runs.run_directory import RunDirectory
 from edp_mx.runtime.files import sha256_of
 from edp_mx.runtime.remembered import remembered
+from edp_mx.runtime.structured import structure
 
 SECONDS = 3.0  # of processor time that a table of epochs may take for ε that were not counted yet
 EPSILONS = {f"epsilon_{name}": name for name in ("as_published", "holds", "holds_if")}
@@ -45,7 +47,7 @@ def recount(run: RunDirectory, *, delta: Optional[float] = None) -> LedgerAccoun
     return account
 
 
-def privacy_of(run: RunDirectory, notes: List[str]) -> Dict[str, Any]:
+def privacy_of(run: RunDirectory, notes: List[str]) -> Privacy:
     """Return the content of `privacy.json` as the ledger has it.
 
     Args:
@@ -54,9 +56,9 @@ def privacy_of(run: RunDirectory, notes: List[str]) -> Dict[str, Any]:
     Raises:
         UserError: a run with a mechanism has no ledger, or none that can be believed.
     """
-    evidence, stated = Evidence.of(run), run.read("privacy")
+    evidence, stated = Evidence.of(run), run.load(Privacy)
     if not run.ledger.exists():
-        if stated.get("mechanism") == "none" and stated["holds"]["epsilon"] is None:
+        if stated.mechanism == "none" and stated.holds.epsilon is None:
             return stated
         evidence.refuse_absent()
     ledger = read_ledger(run.ledger)
@@ -68,7 +70,7 @@ def privacy_of(run: RunDirectory, notes: List[str]) -> Dict[str, Any]:
                 f"{run.path / 'privacy.json'} states ε = {was} {_STATED[key]}, but the ledger "
                 f"adds up to {now}, which is shown"
             )
-    return {**counted, END: ledger.chain.end}
+    return structure({**counted, END: ledger.chain.end}, Privacy)
 
 
 def with_counted_epsilons(
@@ -167,14 +169,11 @@ def _refuse_contradictions(evidence: Evidence, ledger: Ledger) -> None:
 
 def _compared(run: RunDirectory, counted: Dict[str, Any]) -> Dict[str, Tuple[LogNumber, LogNumber]]:
     """Both ε, as `privacy.json` states them and as they were counted."""
-    stated = run.read("privacy")
-    try:
-        return {
-            key: (LogNumber.from_dict(stated[key]), LogNumber.from_dict(counted[key]))
-            for key in _STATED
-        }
-    except (KeyError, TypeError, ValueError) as error:
-        raise UserError(f"{run.path / 'privacy.json'} is damaged ({error!r})") from error
+    stated = run.load(Privacy)
+    return {
+        key: (getattr(stated, key).number, structure(counted[key], StatedBound).number)
+        for key in _STATED
+    }
 
 
 def _refuse_other_number(run: RunDirectory, plan: Plan) -> None:
@@ -192,4 +191,4 @@ def _refuse_other_number(run: RunDirectory, plan: Plan) -> None:
 
 @lru_cache(maxsize=1024)
 def _number_trained(path: Path, _: int) -> int:
-    return len(RunDirectory(path).read("split")["train"])
+    return len(RunDirectory(path).load(SplitIds).train)

@@ -10,57 +10,28 @@ import time
 from contextlib import contextmanager, suppress
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Dict, Iterator, List, Optional
+from typing import TYPE_CHECKING, Any, Dict, Iterator, List, Optional, Type, TypeVar
 
 from edp_mx.dp.checkpoint_file import remove_checkpoints
 from edp_mx.errors import UserError
-from edp_mx.runs.shapes import check_epoch, check_file, check_settings
+from edp_mx.runs.file_types import (
+    KINDS_OF_FILES,
+    Environment,
+    Results,
+    Scores,
+    check_epoch,
+)
 from edp_mx.runtime.files import remove_leftovers, write_json, write_text
 from edp_mx.runtime.json_text import NotJSON, parse_json, read_json
+from edp_mx.runtime.structured import AsRead, structure_file, unstructure
 from edp_mx.runtime.yaml_tree import read_mapping
 
 if TYPE_CHECKING:
+    from edp_mx.runs.written_settings import WrittenSettings
     from edp_mx.tasks.task import Task
 
 MODEL = "model"  # the folder of a model in Hugging Face's layout
-README = """# {name}
-
-One training run of edp_mx. Read `results.json` for how good the model is and `privacy.json` for
-what it leaks; `edp-mx compare` sets runs side by side. "NOT private" means that ε does not cover a
-file: it holds private text or reveals training data. Only you can read this folder.
-
-| file | what it holds |
-| --- | --- |
-| `config.yaml` | every setting, written out; train again with `launch/train.sh config.yaml` |
-| `environment.json` | command, workers, versions of the packages, machine, kernels of the \
-products, keyed hashes of the parts |
-| `origin.json` | what was read for the model, and for those that it starts from, as keyed hashes |
-| `split.json` | ids of the utterances in the three parts. NOT private |
-| `vocabulary.json` | words, characters, slots, intents, and whether they are public |
-| `layers.json` | the layers k of Algorithm 1: their parameters and scales α_k |
-| `metrics.jsonl` | one line per epoch: loss, validation scores, ε so far, clipping. NOT private |
-| `events/` | the same as TensorBoard curves: `tensorboard --logdir events` |
-| `curves.png`, `curves.csv` | the same to look at |
-| `report.html` | one page: scores, ε and what it does not cover, curves, settings, commands. NOT \
-private |
-| `weights.npz` | the parameters, by name |
-| `privacy_ledger.jsonl` | the plan and every release, each line written before its \
-release; `edp-mx explain` reads it |
-| `checkpoint.npz`, `checkpoint-1.npz` | while the run lasts: where it stands, and where it stood \
-before; `{resume}` resumes it. NOT private (it contains the best epoch by private scores) |
-| `privacy.json` | the guarantee: ε as published, ε that holds, and what neither covers |
-| `record.json` | what `edp-mx runs keep` copies: settings, scores, both ε, epochs, time; no text \
-and no paths. Scores, epochs and times are NOT private |
-| `results.json` | scores on the test part, and as `baseline` those of the best constant answer; \
-written last: without it the run did not finish. Its times are NOT private under Poisson sampling: \
-they reveal how much was drawn |
-| `model/` | after `task: masked_lm`: the BERT in Hugging Face's layout, for `model.checkpoint` |
-| `rank_<i>.log` | each worker's log: losses, scores, times. NOT private |
-| `scores.npz` | once attacked: the model's outputs for members and others. NOT private |
-| `attack-<name>/` | each attack's `report.html`, numbers and pictures. NOT private |
-
-`edp-mx evaluate {path}` scores it again, `edp-mx predict {path} "an utterance"` uses it.
-"""
+Kind = TypeVar("Kind", bound=AsRead)
 
 
 class RunDirectory:
@@ -140,20 +111,29 @@ class RunDirectory:
 
     def num_workers(self) -> int:
         """Return with how many workers it was begun; 1 if it was not yet."""
-        return self.read("environment")["num_workers"] if self.has("environment") else 1
+        if not self.has("environment"):
+            return 1
+        count = self.load(Environment).num_workers
+        if count is None:
+            raise UserError(
+                f"{self.path}/environment.json lacks num_workers; it was cut or changed"
+            )
+        return count
 
-    def create(self, name: str, config: str, *, readme: str = README, resume: str = "") -> None:
+    def create(self, name: str, config: str, *, readme: str = "", resume: str = "") -> None:
         """Create the folder, which must be empty, with its configuration and README.
 
         The `readme` is a template with {name}, {path} and {resume}, the command that resumes it.
         """
+        from edp_mx.runs.readme import README  # here, since an account of ε needs none
+
         is_file = self.path.exists() and not self.path.is_dir()
         if is_file or (self.path.exists() and any(self.path.iterdir())):
             found = "is a file" if is_file else "is not empty"
             raise UserError(f"{self.path} {found}; choose another --run, nothing was changed")
         self.path.mkdir(parents=True, exist_ok=True)
         self.path.chmod(0o700)  # most files below are not private
-        resume = resume or self.resume_command(1)
+        readme, resume = readme or README, resume or self.resume_command(1)
         write_text(self.path / "README.md", readme.format(name=name, path=self.path, resume=resume))
         write_text(self.config, config)
 
@@ -196,14 +176,27 @@ class RunDirectory:
 
     def settings(self) -> Dict[str, Any]:
         """Read `config.yaml` as it stands, which a run of any version has."""
-        return check_settings(read_mapping(self.config)[0], self.config)
+        return read_mapping(self.config)[0]
+
+    def written(self) -> WrittenSettings:
+        """Read from `config.yaml` the settings that are taken as they stand."""
+        from edp_mx.runs.written_settings import WrittenSettings
+
+        return structure_file(self.settings(), WrittenSettings, self.config)
+
+    def num_epochs(self) -> int:
+        """Return for how many epochs the run trains."""
+        epochs = self.written().training.epochs
+        if epochs is None:
+            raise UserError(f"{self.config} lacks training.epochs; it was cut or changed")
+        return epochs
 
     @property
     def task(self) -> Task:
         """What is learned, as `config.yaml` says; the default where there is none."""
         from edp_mx.tasks.registry import task_of  # here, since an account of ε needs no scores
 
-        return task_of(self.settings() if self.config.exists() else {})
+        return task_of(self.written().source if self.config.exists() else {})
 
     def has(self, name: str) -> bool:
         """Return whether `<name>.json` exists."""
@@ -215,7 +208,7 @@ class RunDirectory:
 
     def write(self, name: str, value: Any) -> None:
         """Write `<name>.json`."""
-        write_json(self.path / f"{name}.json", value)
+        write_json(self.path / f"{name}.json", unstructure(value))
 
     def finish(self, results: Any) -> None:
         """Write the results and remove the checkpoints: the run has ended well."""
@@ -223,9 +216,24 @@ class RunDirectory:
         remove_checkpoints(self.checkpoint)
 
     def read(self, name: str) -> Any:
-        """Read `<name>.json`."""
+        """Read `<name>.json`, and check what is taken from it."""
         path = self.path / f"{name}.json"
-        return check_file(name, read_json(path), path)
+        value = read_json(path)
+        if name in KINDS_OF_FILES:
+            structure_file(value, KINDS_OF_FILES[name], path)
+        return value
+
+    def load(self, kind: Type[Kind]) -> Kind:
+        """Read the file that a kind of `KINDS_OF_FILES` is of."""
+        (name,) = (name for name, each in KINDS_OF_FILES.items() if each is kind)
+        path = self.path / f"{name}.json"
+        return structure_file(read_json(path), kind, path)
+
+    def scores(self) -> Scores:
+        """Return the scores on the test part, as shares of 1."""
+        if not self.has("results"):
+            raise UserError(f"{self.path} has no results.json: it has not trained to its end")
+        return self.load(Results).test
 
     def epochs(self) -> List[Dict[str, Any]]:
         """Return the lines of `metrics.jsonl`, if there are any; a torn last line is left out."""

@@ -7,6 +7,7 @@ from typing import Any, Dict, Mapping, Tuple
 from edp_mx.data.fingerprint import is_same, keyed
 from edp_mx.dp.accounting.ledger import read_ledger
 from edp_mx.errors import UserError
+from edp_mx.runs.file_types import Environment
 from edp_mx.runs.prepare import short_hash
 from edp_mx.runs.record import NO_EFFECT
 from edp_mx.runs.run_directory import RunDirectory, environment
@@ -76,10 +77,10 @@ def refuse_other_start(
     Edge cases: a run that an older version began names no settings; a fingerprint that another
     machine keyed says nothing here.
     """
-    begun = run.read("environment")
-    if begun.get("settings") not in (None, *_settings(run)):
+    begun = run.load(Environment)
+    if begun.settings not in (None, *_settings(run)):
         _refuse(run, f"{run.config.name} was changed since it was begun")
-    for part, recorded in begun.get("fingerprints", {}).items():
+    for part, recorded in (begun.fingerprints or {}).items():
         if is_same(recorded, fingerprints[part]) is False:
             _refuse(run, f"the {part} part of the corpus is another one now")
     if not run.has("vocabulary"):

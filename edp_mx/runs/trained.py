@@ -19,6 +19,7 @@ from edp_mx.data.vocabulary import Vocabulary
 from edp_mx.dp.weights import load_weights
 from edp_mx.errors import UserError
 from edp_mx.runs.build import encode_part, model_for
+from edp_mx.runs.file_types import Environment
 from edp_mx.runs.run_directory import RunDirectory
 from edp_mx.runtime.distributed import Workers, device
 from edp_mx.runtime.progress import Progress, no_progress
@@ -50,7 +51,12 @@ class TrainedRun:
         corpus = load_corpus(self.config.data)
         split = Split.from_json(self.run.read("split"), corpus.utterances)
         part = [corpus.utterances[i] for i in getattr(split, name)]
-        same = is_same(self.run.read("environment")["fingerprints"][name], fingerprint(part))
+        recorded = (self.run.load(Environment).fingerprints or {}).get(name)
+        if recorded is None:
+            raise UserError(
+                f"{self.run.path}/environment.json has no fingerprint of the {name} part"
+            )
+        same = is_same(recorded, fingerprint(part))
         if same is None:
             logger.warning(
                 "the fingerprint of the %s part was keyed on another machine, so that this one "

@@ -12,8 +12,9 @@ from edp_mx.dp.accounting.zcdp import log_epsilon_simple, log_rho_simple
 from edp_mx.reports.panels import Picture
 from edp_mx.reports.parts import Part, PartTable
 from edp_mx.reports.sweep_plot import Point, plot_sweep
+from edp_mx.runs.file_types import Record
 from edp_mx.runs.measured import Spread, spread_of
-from edp_mx.runs.record import Record, validation_cost
+from edp_mx.runs.record import validation_cost
 from edp_mx.runs.records import value_of
 from experiments.tables.methods import METHODS, method_of
 from experiments.tables.paper import name_of
@@ -52,7 +53,7 @@ def choice_of_settings(
     for record in (each for each in trials if math.isfinite(validation_cost(each))):
         method = method_of(record)
         if method and METHODS[method].decay:
-            grids.setdefault((record["family"], record["corpus"], method), []).append(record)
+            grids.setdefault((record.family, record.corpus, method), []).append(record)
     keys = [key for key in entries if key in grids and _is_like(entries[key], grids[key])]
     if not keys:
         return []
@@ -68,11 +69,8 @@ def epsilon_of(records: Sequence[Record]) -> LogNumber:
     The ρ behind the ε that each has as published add up, and the sum becomes ε in the same way,
     with the largest of their δ.
     """
-    log_rhos = [
-        log_rho_simple(LogNumber.from_dict(record["as_published"]).log, record["delta"])
-        for record in records
-    ]
-    delta = max(record["delta"] for record in records)
+    log_rhos = [log_rho_simple(record.as_published.number.log, record.delta) for record in records]
+    delta = max(record.delta for record in records)
     return LogNumber(log_epsilon_simple(float(np.logaddexp.reduce(log_rhos)), delta))
 
 
@@ -82,8 +80,8 @@ def _is_like(entry: Entry, grid: Sequence[Record]) -> bool:
 
 def _best(grid: Sequence[Record]) -> Record:
     """The best of the trials that trained longest."""
-    longest = max(record["epochs"] for record in grid)
-    return min((r for r in grid if r["epochs"] == longest), key=validation_cost)
+    longest = max(record.epochs for record in grid)
+    return min((r for r in grid if r.epochs == longest), key=validation_cost)
 
 
 def _row(key: Key, entry: Entry, grid: Sequence[Record]) -> List[str]:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from statistics import median
 from typing import (
     Any,
     Callable,
-    Dict,
     Iterator,
     List,
     Mapping,
@@ -18,7 +18,7 @@ from typing import (
 
 from matplotlib.axes import Axes
 
-from edp_mx.runs.attack_records import AttackRecord
+from edp_mx.runs.attack_files import AttackRecord
 from edp_mx.runs.measured import Spread, granted, spread_of
 from edp_mx.runs.record import run_id
 from experiments.pages.method_plots import Panel, Style
@@ -67,7 +67,7 @@ def processor_seconds_of(entry: Entry) -> Optional[Spread]:
 
 def log10_of(entry: Entry) -> Optional[float]:
     """Return the largest log10 ε over the runs, its conditions granted; None for ∞."""
-    values = [granted(record, "log10_epsilon") for record in entry.records]
+    values = [granted(record).log10_epsilon for record in entry.records]
     known = [value for value in values if value is not None]
     return max(known) if len(known) == len(values) else None
 
@@ -114,9 +114,9 @@ def over_epochs() -> List[Panel]:
 def _over_epochs(name: str, y: str, factor: float) -> Panel:
     def draw(axes: Axes, entry: Entry, style: Style) -> None:
         for columns in _columns(entry, name):
-            values = [None if v is None else factor * v for v in columns[name]]
-            axes.plot(columns["epoch"], values, color=style.color, linestyle=style.linestyle,
-                      linewidth=1.2)  # fmt: skip
+            values = [math.nan if v is None else factor * v for v in columns[name]]
+            epochs = [math.nan if epoch is None else epoch for epoch in columns["epoch"]]
+            axes.plot(epochs, values, color=style.color, linestyle=style.linestyle, linewidth=1.2)
 
     def frame(axes: Axes) -> None:
         if name == "noise_multiplier":
@@ -127,9 +127,9 @@ def _over_epochs(name: str, y: str, factor: float) -> Panel:
     return Panel("epoch", y, lambda entry: any(_columns(entry, name)), draw, frame)
 
 
-def _columns(entry: Entry, name: str) -> Iterator[Dict[str, List[float]]]:
+def _columns(entry: Entry, name: str) -> Iterator[Mapping[str, Sequence[Optional[float]]]]:
     """The columns by epoch of each seed that has one."""
-    found = (record.get("by_epoch", {}) for record in entry.records)
+    found = (record.by_epoch or {} for record in entry.records)
     return (columns for columns in found if name in columns)
 
 
@@ -137,10 +137,12 @@ def roc_panels(attacks: Sequence[AttackRecord]) -> List[Panel]:
     """Return a panel with ROC curves for each kind of attack, both axes logarithmic."""
     curves = {}
     for each in attacks:
-        lira = best_lira(each["success"])
-        for name, tpr in each.get("roc", {}).get("tpr", {}).items():
-            key = (each["run"], each["attack"], LIRA if name == lira else name)
-            curves[key] = (each["roc"]["fpr"], tpr)
+        lira = best_lira(each.success)
+        if each.roc is None:
+            continue
+        for name, tpr in each.roc.tpr.items():
+            key = (each.run, each.attack, LIRA if name == lira else name)
+            curves[key] = (each.roc.fpr, tpr)
     return [_roc(curves, *names, said) for names, said in _ATTACKS.items()]
 
 

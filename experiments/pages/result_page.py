@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from itertools import product
-from typing import Any, Dict, List, Mapping, Sequence, Tuple
+from typing import List, Mapping, Sequence, Tuple
 
 from edp_mx.reports.parts import MISSING, Part, PartTable
 from edp_mx.reports.records_page import drawn, ends_with, ser_by_epsilon
-from edp_mx.runs.attack_records import AttackRecord
+from edp_mx.runs.attack_files import AttackRecord
+from edp_mx.runs.file_types import Record
 from edp_mx.runs.measured import spread_of
-from edp_mx.runs.record import Record
 from experiments.pages.grid_choice import choice_of_settings
 from experiments.pages.method_panels import (
     AUC,
@@ -24,13 +24,14 @@ from experiments.pages.method_panels import (
     roc_panels,
 )
 from experiments.pages.method_plots import pictures_by_place
-from experiments.pages.step_costs import step_costs
+from experiments.pages.step_costs import Performance, step_costs
 from experiments.pages.table1 import table1
 from experiments.pages.table1_about import about
 from experiments.pages.table2 import table2
 from experiments.tables.methods import CORPORA, FAMILIES, METHODS
 from experiments.tables.paper import name_of
 from experiments.tables.query import Entry, Key, query
+from experiments.tables.times import TimesRow
 
 TRADE = ("corpus", "model", "method", "SER %", "log₁₀ ε that holds", "LiRA TPR %",
          "seconds per epoch", "of the processor")  # fmt: skip
@@ -39,8 +40,8 @@ TRADE = ("corpus", "model", "method", "SER %", "log₁₀ ε that holds", "LiRA 
 def parts_of(
     records: Sequence[Record],
     attacks: Sequence[AttackRecord],
-    times: Sequence[Dict[str, Any]],
-    performance: Mapping[str, Any],
+    times: Sequence[TimesRow],
+    performance: Performance,
     grids: Sequence[Record],
     command: str,
 ) -> List[Part]:
@@ -123,7 +124,7 @@ def _trade(entries: Mapping[Key, Entry]) -> List[Part]:
 def _paid(item: Tuple[Key, Entry]) -> List[str]:
     (family, corpus, method), entry = item
     bound, tpr, busy = log10_of(entry), entry.lira_tpr, processor_seconds_of(entry)
-    seconds = [record["seconds"] / max(1, record["epochs"]) for record in entry.records]
+    seconds = [record.seconds / max(1, record.epochs) for record in entry.records]
     return [
         name_of(corpus),
         family.upper(),

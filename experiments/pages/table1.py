@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import math
-from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence
+from typing import Dict, List, Mapping, NamedTuple, Optional, Sequence
 
 from edp_mx.reports.parts import MISSING, Cell, Part, PartTable
 from edp_mx.reports.summary import footnotes, log10_or_infinity, stars_of
+from edp_mx.runs.file_types import StatedBound
 from edp_mx.runs.measured import Spread
 from experiments.tables.methods import METHODS
 from experiments.tables.paper import TABLE_1, name_of
 from experiments.tables.query import Entry, Key
-
-Bound = Mapping[str, Any]  # an ε of `privacy.json`
 
 HEADER = ("corpus", "method", "SER %", "MIA-AUC %", "ΔSER %", "ΔMIA %", "log₁₀ ε published",
           "log₁₀ ε that holds", "LiRA AUC %", "LiRA TPR %", "n", "runs")  # fmt: skip
@@ -57,7 +56,7 @@ def _row(key: Key, entry: Optional[Entry], notes: List[str]) -> Row:
         _published(entry, papers.get("log10_epsilon"), notes),
         _holds(entry, notes),
         *map(percent, ("lira_auc", "lira_tpr")),
-        _count(entry.records[0]["n"] if entry else None),
+        _count(entry.records[0].n if entry else None),
         _count(len(entry.records) if entry else None),
     ]
     return Row(family, cells, entry is None and not papers)
@@ -141,16 +140,16 @@ def _holds(entry: Optional[Entry], notes: List[str]) -> Cell:
     return Cell(text, "", value)
 
 
-def _as_text(entry: Entry, bound: Bound, notes: List[str]) -> str:
+def _as_text(entry: Entry, bound: StatedBound, notes: List[str]) -> str:
     value = log10_or_infinity(bound)
     if math.isfinite(value):
         return f"{value:.1f}"
-    return "∞" if entry.records[0]["mechanism"] == "none" else f"∞{stars_of(bound, notes)}"
+    return "∞" if entry.records[0].mechanism == "none" else f"∞{stars_of(bound, notes)}"
 
 
-def _largest(entry: Entry, name: str) -> Bound:
+def _largest(entry: Entry, name: str) -> StatedBound:
     """The largest ε over runs."""
-    return max((record[name] for record in entry.records), key=log10_or_infinity)
+    return max((getattr(record, name) for record in entry.records), key=log10_or_infinity)
 
 
 def _count(number: Optional[int]) -> Cell:

@@ -7,7 +7,7 @@ from typing import Iterator, List, Mapping
 
 from edp_mx.data.synthetic.grammar import STANDINS
 from edp_mx.reports.parts import Part
-from edp_mx.runs.record import Record
+from edp_mx.runs.file_types import Record
 from edp_mx.runs.records import value_of
 from experiments.tables.methods import CORPORA, FAMILIES, METHODS
 from experiments.tables.paper import MODELS, PAPERS_CORPORA, name_of
@@ -45,7 +45,7 @@ def _model(family: str, entries: Mapping[Key, Entry]) -> str:
 
 def _sizes(record: Record) -> str:
     layers, width = (value_of(record, f"model.{key}") for key in ("num_layers", "hidden_size"))
-    if record["family"] == "bert":
+    if record.family == "bert":
         start = "a checkpoint" if value_of(record, "model.checkpoint") else "random weights"
         return f"{layers} layers, {width} wide, from {start}"
     vectors = value_of(record, "data.embeddings.dimension")
@@ -54,7 +54,7 @@ def _sizes(record: Record) -> str:
 
 
 def _corpus(corpus: str, entries: Mapping[Key, Entry]) -> str:
-    numbers = sorted({record["n"] for record in _records(entries, corpus=corpus)})
+    numbers = sorted({record.n for record in _records(entries, corpus=corpus)})
     n = " or ".join(f"{number:,}" for number in numbers)
     made = "; sentences from a grammar of this project" * (corpus in STANDINS)
     papers = PAPERS_CORPORA.get(corpus, "it has none such")
@@ -65,7 +65,7 @@ def _epochs(entries: Mapping[Key, Entry]) -> str:
     """How many the runs of each corpus have, family by family."""
     said = []
     for family, corpus in product(FAMILIES, CORPORA):
-        found = {record["epochs"] for record in _records(entries, family, corpus)}
+        found = {record.epochs for record in _records(entries, family, corpus)}
         values = " or ".join(map(str, sorted(found)))
         said += [f"{name_of(corpus)} ({family.upper()}) {values}"] * bool(found)
     return ", ".join(said)

@@ -7,8 +7,8 @@ from typing import List, Sequence
 
 from edp_mx.reports.parts import Part, as_markdown
 from edp_mx.reports.records_page import environment, summary_of
-from edp_mx.runs.attack_records import AttackRecord
-from edp_mx.runs.record import Record
+from edp_mx.runs.attack_files import AttackRecord
+from edp_mx.runs.file_types import Record
 from experiments.pages.grid_choice import choice_of_settings
 from experiments.pages.table1 import table1
 from experiments.pages.table1_about import about

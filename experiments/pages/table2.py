@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from statistics import median
-from typing import Any, Dict, List, Optional, Sequence
+from typing import List, Mapping, Optional, Sequence
 
 from edp_mx.reports.parts import Cell, Part, PartTable, as_markdown
 from edp_mx.reports.provenance import environments_of
 from edp_mx.reports.table import show_quartiles
 from experiments.tables.paper import TABLE_2, Times, name_of
+from experiments.tables.times import TimesRow
 
 HEADER = ("corpus", "N × threads", "SGD, s per epoch", "eDP-SGD ÷ SGD", "DP-SGD, loop ÷ SGD",
           "DP-SGD, ghost ÷ SGD", "SGD, utterances/s", "B", "n", "steps timed")  # fmt: skip
@@ -34,11 +35,11 @@ OF_BERT = (
 )
 
 
-def table2(rows: Sequence[Dict[str, Any]]) -> Part:
+def table2(rows: Sequence[TimesRow]) -> Part:
     """Return Table 2 as a part of a report, from what `python -m experiments.table2` recorded."""
     tables: List[PartTable] = []
-    for family in dict.fromkeys(row["family"] for row in rows):
-        of_it = [row for row in rows if row["family"] == family]
+    for family in dict.fromkeys(row.family for row in rows):
+        of_it = [row for row in rows if row.family == family]
         tables += [
             PartTable(family.upper(), HEADER, [_row(row) for row in of_it]),
             PartTable(
@@ -47,14 +48,14 @@ def table2(rows: Sequence[Dict[str, Any]]) -> Part:
                 [[*_names(row), *_factors(row, "processor_seconds")] for row in of_it],
             ),
         ]
-    notes = dict.fromkeys(row["note"] for row in rows if row["note"])
+    notes = dict.fromkeys(row.note for row in rows if row.note)
     texts = [EXPLANATION]
-    texts += [OF_A_DRAW] if any(row["measured_on"] != row["n"] for row in rows) else []
-    texts += [OF_BERT] if any(row["family"] == "bert" for row in rows) else []
+    texts += [OF_A_DRAW] if any(row.measured_on != row.n for row in rows) else []
+    texts += [OF_BERT] if any(row.family == "bert" for row in rows) else []
     return Part("Table 2", texts, tables=tables, notes=list(notes))
 
 
-def table2_page(rows: Sequence[Dict[str, Any]], missing: Sequence[str]) -> str:
+def table2_page(rows: Sequence[TimesRow], missing: Sequence[str]) -> str:
     """Return `results/table2.md`.
 
     Args:
@@ -64,37 +65,38 @@ def table2_page(rows: Sequence[Dict[str, Any]], missing: Sequence[str]) -> str:
     if missing:
         parts.append(Part("What is missing", points=missing))
     parts += [
-        Part("Environment", points=environments_of(rows, "row")),
-        Part("Commands", commands=list(dict.fromkeys(row["command"] for row in rows))),
+        Part("Environment", points=environments_of([row.machine for row in rows], "row")),
+        Part("Commands", commands=list(dict.fromkeys(row.command for row in rows))),
     ]
     return as_markdown("The paper's Table 2", SUMMARY, parts)
 
 
-def _row(row: Dict[str, Any]) -> List[Cell]:
-    seconds, paper = row["seconds"]["sgd"], _paper(row)
-    per_epoch = row["steps_per_epoch"] / row["steps"]
-    is_whole = per_epoch == 1 and row["measured_on"] == row["n"]
+def _row(row: TimesRow) -> List[Cell]:
+    seconds, paper = row.seconds["sgd"], _paper(row)
+    per_epoch = row.steps_per_epoch / row.steps
+    is_whole = per_epoch == 1 and row.measured_on == row.n
     epochs = [each * per_epoch for each in seconds]
     digits = 1 if median(epochs) < 1000 else 0
     return [
         *_names(row),
         _measured(epochs, digits, paper and paper.sgd, "" if is_whole else "≈ "),
         *_factors(row, "seconds"),
-        _measured([row["steps"] * row["batch_size"] / each for each in seconds], 0),
-        _count(row["batch_size"]),
-        _count(row["n"]),
-        Cell(f"{len(epochs)} × {row['steps']:,} of {row['steps_per_epoch']:,}"),
+        _measured([row.steps * row.batch_size / each for each in seconds], 0),
+        _count(row.batch_size),
+        _count(row.n),
+        Cell(f"{len(epochs)} × {row.steps:,} of {row.steps_per_epoch:,}"),
     ]
 
 
-def _names(row: Dict[str, Any]) -> List[Cell]:
-    name = name_of(row["corpus"])
-    return [Cell(name), Cell(f"{row['workers']} × {row['threads']}", "", row["workers"])]
+def _names(row: TimesRow) -> List[Cell]:
+    name = name_of(row.corpus)
+    return [Cell(name), Cell(f"{row.workers} × {row.threads}", "", row.workers)]
 
 
-def _factors(row: Dict[str, Any], kind: str) -> List[Cell]:
+def _factors(row: TimesRow, kind: str) -> List[Cell]:
     """How much longer than SGD eDP-SGD and DP-SGD take, by loop and by ghost, round by round."""
-    times, paper = row[kind], _paper(row)
+    times: Mapping[str, Sequence[float]] = getattr(row, kind)
+    paper = _paper(row)
 
     def factor(name: str, of_paper: Optional[float] = None) -> Cell:
         ratios = [one / other for one, other in zip(times[name], times["sgd"])]
@@ -107,8 +109,8 @@ def _factors(row: Dict[str, Any], kind: str) -> List[Cell]:
     ]
 
 
-def _paper(row: Dict[str, Any]) -> Optional[Times]:
-    return TABLE_2.get(row["family"], {}).get(row["corpus"])
+def _paper(row: TimesRow) -> Optional[Times]:
+    return TABLE_2.get(row.family, {}).get(row.corpus)
 
 
 def _measured(

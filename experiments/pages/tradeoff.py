@@ -67,7 +67,7 @@ class Point(NamedTuple):
     @property
     def log10_holds(self) -> float:
         """The largest log₁₀ ε that holds, its conditions granted; ∞ where a run has none."""
-        holds = [granted(each, "log10_epsilon") for each in self.entry.records]
+        holds = [granted(each).log10_epsilon for each in self.entry.records]
         return max(math.inf if each is None else each for each in holds)
 
 
@@ -93,7 +93,7 @@ def table_of(points: Sequence[Point]) -> str:
     for point in points:
         entry = point.entry
         shares = ((entry.ser, 2), (entry.auc, 1), (entry.lira_auc, 1), (entry.lira_tpr, 1))
-        published = max(log10_or_infinity(each["as_published"]) for each in entry.records)
+        published = max(log10_or_infinity(each.as_published) for each in entry.records)
         epsilons = (published, point.log10_holds)
         rows.append([
             f"{point.curve.name}: {point.name}",

@@ -216,9 +216,9 @@ def _made(places: Sequence[Path], lira: int) -> Made:
     """The attacks that were made, of LiRA those with so many shadow models or more."""
     found = collect_attacks(places)
     return {
-        (each["run"], each["attack"])
+        (each.run, each.attack)
         for each in found
-        if each["attack"] != "lira" or (each["shadows"] or 0) >= lira
+        if each.attack != "lira" or (each.shadows or 0) >= lira
     }
 
 

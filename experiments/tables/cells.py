@@ -19,7 +19,8 @@ from typing import (
 
 from edp_mx.config import ExperimentConfig, load_config
 from edp_mx.errors import UserError
-from edp_mx.runs.record import RESULTS_VERSION, Record, absent_files, records_like, settings_of
+from edp_mx.runs.file_types import Record
+from edp_mx.runs.record import RESULTS_VERSION, absent_files, records_like, settings_of
 from edp_mx.runs.sweep.config import overrides_of
 from edp_mx.runtime.yaml_tree import override
 from experiments.tables.methods import CORPORA, FAMILIES, METHODS, Method, N, layers_of
@@ -162,8 +163,8 @@ def find_for_cell(
     for each, count in shared:
         wanted = _without(settings_of(each), absent)
         for record in records:
-            is_one = (record["results_version"], record["workers"]) == (RESULTS_VERSION, count)
-            if is_one and _without(record["settings"], absent) == wanted:
+            is_one = (record.results_version, record.workers) == (RESULTS_VERSION, count)
+            if is_one and _without(record.settings, absent) == wanted:
                 found.append(record)
     return found
 
@@ -178,6 +179,6 @@ def _shared(config: ExperimentConfig, workers: int) -> Iterator[Tuple[Experiment
             yield replace(config, privacy=privacy), count
 
 
-def _without(settings: Dict[str, Any], absent: Set[str]) -> Dict[str, Any]:
+def _without(settings: Mapping[str, Any], absent: Set[str]) -> Dict[str, Any]:
     """Settings with no more than whether an absent file was named."""
     return {key: None if key in absent else value for key, value in settings.items()}

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any, Dict, List, NamedTuple, Optional, Tuple
 
 from edp_mx.data.synthetic.grammar import STANDINS
-from edp_mx.runs.record import Record
+from edp_mx.runs.file_types import Record
 from edp_mx.runs.records import value_of
 from experiments.tables.paper import DECAY_RATES
 from experiments.tables.paper_point import TOLERANCE, log10_epsilon_of
@@ -109,19 +109,19 @@ def method_of(record: Record) -> Optional[str]:
     SGD counts where it trains the whole model, eDP-SGD with N = 8, and at the paper's ε where it
     has that by its own count, exact DP-SGD where it protects an utterance at ε = 8.
     """
-    mechanism = record["mechanism"]
+    mechanism = record.mechanism
     if mechanism == "none":
-        is_part = record["family"] == "bert" and value_of(record, "model.trained") != "all"
+        is_part = record.family == "bert" and value_of(record, "model.trained") != "all"
         return None if is_part else "sgd"
     if mechanism == "dp_sgd":
         is_unit = value_of(record, "privacy.unit") in (None, "utterance")
         is_at = value_of(record, "privacy.target_epsilon") == EPSILON
         return "dp_sgd" if is_unit and is_at else None
-    micro_batches = record["workers"] * value_of(record, "privacy.micro_batches_per_worker")
+    micro_batches = record.workers * value_of(record, "privacy.micro_batches_per_worker")
     is_given = value_of(record, "privacy.noise_multiplier") is not None
     if micro_batches != N or not is_given:
         return None
-    decay = record["settings"].get("privacy.decay.kind", "none")
+    decay = record.settings.get("privacy.decay.kind", "none")
     if value_of(record, "privacy.layer_scales_unit") == "norm":
         return f"edp_{decay}" if _has_papers_epsilon(record, decay) else None
     is_published = value_of(record, "privacy.variant") == "published"
@@ -129,6 +129,6 @@ def method_of(record: Record) -> Optional[str]:
 
 
 def _has_papers_epsilon(record: Record, decay: str) -> bool:
-    wanted = log10_epsilon_of(record["family"], record["corpus"], decay)
-    found = record["as_published"].get("log10_epsilon")
-    return None not in (wanted, found) and abs(found - wanted) <= TOLERANCE
+    wanted = log10_epsilon_of(record.family, record.corpus, decay)
+    found = record.as_published.log10_epsilon
+    return wanted is not None and found is not None and abs(found - wanted) <= TOLERANCE

@@ -19,17 +19,17 @@ from typing import (
     TypeVar,
 )
 
-from edp_mx.runs.attack_records import AttackRecord
+from edp_mx.runs.attack_files import AttackRecord, AttackSuccess
+from edp_mx.runs.file_types import Record
 from edp_mx.runs.measured import Measurement, Spread, measurements, spread_of
-from edp_mx.runs.record import Record, run_id
+from edp_mx.runs.record import run_id
 from experiments.tables.methods import METHODS, method_of
 from experiments.tables.pooled import Pooled
 
 PAPERS_ATTACK, LIRA = "shadow classifier", "LiRA"  # with the latter begin its variants' names
-FPR = "0.01"
 Key = Tuple[str, str, str]  # family, corpus, method
 Value = TypeVar("Value", bound=Hashable)
-Success = Mapping[str, Any]  # by the name of an attack, what it found
+Success = Mapping[str, AttackSuccess]  # by the name of an attack, what it found
 Successes = Mapping[Tuple[str, str], Success]  # by run and kind of attack
 
 
@@ -113,7 +113,7 @@ def _pooled(
 ) -> Tuple[Optional[Pooled], Optional[Pooled]]:
     """How far runs of a family's rows differ in SER, and in the AUC of the paper's attack."""
     of_it = [entry for key, entry in found.items() if key[0] == family]
-    sers = [[record["test"]["ser"] for record in entry.records] for entry in of_it]
+    sers = [[record.test["ser"] for record in entry.records] for entry in of_it]
     aucs = [[_auc(each) for each in _by_shadow(entry.records, success)] for entry in of_it]
     return Pooled.of(sers), Pooled.of(aucs)
 
@@ -147,14 +147,14 @@ def _counted(
 def but_for_privacy(record: Record) -> str:
     """Return the settings of a run but for its seed and what makes it private."""
     left_out = ("privacy.", "training.seed")
-    kept = {k: v for k, v in record["settings"].items() if not k.startswith(left_out)}
+    kept = {k: v for k, v in record.settings.items() if not k.startswith(left_out)}
     return json.dumps(kept, sort_keys=True)
 
 
 def _order(
     measured: Measurement, shared: Counter[str], attacked: Counter[str]
 ) -> Tuple[float, ...]:
-    version = max(record["results_version"] or 0 for record in measured.records)
+    version = max(record.results_version or 0 for record in measured.records)
     methods = shared[but_for_privacy(measured.records[0])]
     attacks = sum(attacked[run_id(record)] for record in measured.records)
     return -version, -methods, -attacks, measured.validation, -len(measured.records)
@@ -162,7 +162,7 @@ def _order(
 
 def successes_of(attacks: Iterable[AttackRecord]) -> Successes:
     """Return what each attack found, by the id of the attacked run and the attack's name."""
-    return {(each["run"], each["attack"]): each["success"] for each in attacks}
+    return {(each.run, each.attack): each.success for each in attacks}
 
 
 def entry_of(
@@ -173,7 +173,7 @@ def entry_of(
     of_lira = (_liras(each) for each in _success_of(records, "lira", success))
     by_lira = [each for each in of_lira if each]
     auc = _spread(list(map(_auc, by_shadow)))
-    ser = spread_of([record["test"]["ser"] for record in records])
+    ser = spread_of([record.test["ser"] for record in records])
     return Entry(
         records=tuple(records),
         ser=ser,
@@ -187,7 +187,7 @@ def entry_of(
     )
 
 
-def _by_shadow(records: Sequence[Record], success: Successes) -> List[Any]:
+def _by_shadow(records: Sequence[Record], success: Successes) -> List[AttackSuccess]:
     """What the paper's attack found on those of the runs that have it."""
     found = _success_of(records, "shadow", success)
     return [each[PAPERS_ATTACK] for each in found if PAPERS_ATTACK in each]
@@ -213,12 +213,12 @@ def best_lira(success: Success) -> Optional[str]:
     return max(variants, key=lambda name: _auc(variants[name])) if variants else None
 
 
-def _auc(found: Mapping[str, Any]) -> float:
-    return found["auc"]["value"]
+def _auc(found: AttackSuccess) -> float:
+    return found.auc.value
 
 
-def _tpr(found: Mapping[str, Any]) -> float:
-    return found["tpr_at_fpr"][FPR]["value"]
+def _tpr(found: AttackSuccess) -> float:
+    return found.tpr.value
 
 
 def _change(ours: Optional[Spread], of_sgd: Optional[Spread]) -> Optional[Spread]:

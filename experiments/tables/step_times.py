@@ -16,11 +16,13 @@ from edp_mx.data.wordpiece import WordPiece
 from edp_mx.errors import UserError
 from edp_mx.runs.build import NUM_PIECES, start_for, vocabulary_for
 from edp_mx.runs.build_training import build_training
+from edp_mx.runs.file_types import Environment
 from edp_mx.runs.prepare import prepare_corpus
 from edp_mx.runs.record import machine_of
 from edp_mx.runs.run_directory import RunDirectory, environment
 from edp_mx.runtime.distributed import Workers
 from edp_mx.runtime.progress import Heartbeat
+from edp_mx.runtime.structured import structure, unstructure
 from edp_mx.runtime.threads import allowed_threads
 from edp_mx.runtime.watchdog import Watchdog
 from edp_mx.training.loop import EpochSoFar, TrainingLoop
@@ -83,7 +85,7 @@ def _row(
         "steps_per_epoch": steps if n == drawn else n // batch_size,
         "steps": min(cell.steps, steps),
         "date": made["started"][:10],
-        "machine": machine_of(made),
+        "machine": unstructure(machine_of(structure(made, Environment))),
     }
 
 

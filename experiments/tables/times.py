@@ -9,16 +9,19 @@ import os
 import subprocess
 import tempfile
 import time
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple
+from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
-from edp_mx.errors import UserError
+from edp_mx.runs.file_types import Machine
 from edp_mx.runs.record import absent_files
-from edp_mx.runs.shapes import MACHINE, checked
 from edp_mx.runs.sweep.processes import launched, start
 from edp_mx.runs.sweep.trial import Trial, last_sentence
 from edp_mx.runtime.files import write_json
 from edp_mx.runtime.json_text import read_json
+from edp_mx.runtime.limits import MOST_COUNTED
+from edp_mx.runtime.settings import SettingError
+from edp_mx.runtime.structured import AsRead, structure, structure_file, unstructure
 from edp_mx.runtime.threads import allowed_threads
 from experiments.tables.cells import refuse_other_folder, settings_given
 from experiments.tables.methods import CORPORA, FAMILIES, FREE
@@ -36,21 +39,50 @@ METHODS: Dict[str, Tuple[str, Dict[str, Any]]] = {
 }
 # What a step costs does not depend on the weights, and a checkpoint may not be there.
 _WITHOUT_CHECKPOINT = {"bert": {"model.checkpoint": None, "data.vocabulary.source": "train"}}
-_TIMES = {f"{method}!": ["a number above 0", 1] for method in METHODS}
-_ROWS = [
-    {
-        **dict.fromkeys(("corpus!", "family!", "note!", "command!", "hash!"), "a text"),
-        **dict.fromkeys(
-            ("workers!", "threads!", "batch_size!", "n!", "measured_on!"),
-            "a whole number from 1",
-        ),
-        **dict.fromkeys(("steps!", "steps_per_epoch!"), "a whole number from 1"),
-        **dict.fromkeys(("seconds!", "processor_seconds!"), _TIMES),
-        "machine!": MACHINE,
-    }
-]
 # Horovod's workers wait so many seconds for each other; by themselves they give up after 30.
 _WAITING = {"HOROVOD_START_TIMEOUT": "300", "HOROVOD_GLOO_TIMEOUT_SECONDS": "300"}
+
+
+@dataclass(frozen=True)
+class TimesRow(AsRead):
+    """A row as it was measured; the times of steps are by method, a number a round."""
+
+    corpus: str
+    family: str
+    workers: int
+    threads: int
+    batch_size: int
+    n: int
+    measured_on: int
+    steps_per_epoch: int
+    steps: int
+    seconds: Mapping[str, Tuple[float, ...]]
+    processor_seconds: Mapping[str, Tuple[float, ...]]
+    date: str
+    machine: Machine
+    note: str
+    command: str
+    hash: str
+    LIMITS = {
+        **dict.fromkeys(("workers", "threads", "batch_size", "n"), (1, MOST_COUNTED)),
+        **dict.fromkeys(("measured_on", "steps_per_epoch", "steps"), (1, MOST_COUNTED)),
+    }
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for name, times in (
+            ("seconds", self.seconds),
+            ("processor_seconds", self.processor_seconds),
+        ):
+            if not all(times.get(method) and min(times[method]) > 0 for method in METHODS):
+                raise SettingError(name, f"lacks times above 0 of {', '.join(METHODS)}")
+        if self.family not in FAMILIES or self.corpus not in CORPORA:
+            raise SettingError("corpus", f"is {self.corpus} {self.family}, which has no times")
+
+
+@dataclass(frozen=True)
+class _Rows(AsRead):
+    rows: Tuple[TimesRow, ...]
 
 
 class TimesRequest(NamedTuple):
@@ -107,9 +139,11 @@ class TimesCell(NamedTuple):
                 return ", ".join(f"{key}: there is no {path}" for key, path in absent.items())
         return None
 
-    def is_of(self, row: Dict[str, Any]) -> bool:
+    def is_of(self, row: TimesRow) -> bool:
         """Return whether a row of the record is in its place, with any settings."""
-        return all(row[key] == getattr(self, key) for key in ("corpus", "family", "workers"))
+        return all(
+            getattr(row, key) == getattr(self, key) for key in ("corpus", "family", "workers")
+        )
 
 
 def times_cells(request: TimesRequest) -> List[TimesCell]:
@@ -155,19 +189,19 @@ class Times:
 
     def __init__(self, path: Optional[Path]) -> None:
         self._path = path
-        self.rows: List[Dict[str, Any]] = [] if path is None else read_times(path)
+        self.rows: List[TimesRow] = [] if path is None else read_times(path)
         self.said: List[str] = []
 
     def has(self, cell: TimesCell) -> bool:
-        return any(cell.is_of(row) and row["hash"] == cell.hash for row in self.rows)
+        return any(cell.is_of(row) and row.hash == cell.hash for row in self.rows)
 
     def put(self, cell: TimesCell, row: Dict[str, Any]) -> None:
         """Put a row in the place of an older one."""
         self.rows = [each for each in self.rows if not cell.is_of(each)]
-        self.rows.append({**row, "hash": cell.hash})
+        self.rows.append(structure({**row, "hash": cell.hash}, TimesRow))
         self.rows.sort(key=_place)
         if self._path is not None:
-            write_json(self._path, self.rows)
+            write_json(self._path, unstructure(self.rows))
 
     def measure(
         self, cells: Sequence[TimesCell], request: TimesRequest, *, budget: float, on_end: Any
@@ -207,8 +241,8 @@ class Times:
         return None
 
 
-def _place(row: Dict[str, Any]) -> Tuple[int, int, int]:
-    return FAMILIES.index(row["family"]), CORPORA.index(row["corpus"]), row["workers"]
+def _place(row: TimesRow) -> Tuple[int, int, int]:
+    return FAMILIES.index(row.family), CORPORA.index(row.corpus), row.workers
 
 
 def _command(cell: TimesCell, request: TimesRequest, out: Path, seconds: float) -> List[str]:
@@ -233,10 +267,9 @@ def _end(process: subprocess.Popen) -> None:
         process.wait()
 
 
-def read_times(path: Path) -> List[Dict[str, Any]]:
+def read_times(path: Path) -> List[TimesRow]:
     """Return the rows of a record of times; none where there is no file."""
-    rows = checked(read_json(path), _ROWS, path) if path.exists() else []
-    for row in rows:
-        if row["family"] not in FAMILIES or row["corpus"] not in CORPORA:
-            raise UserError(f"{path} has times of {row['corpus']} {row['family']}, which has none")
-    return rows
+    if not path.exists():
+        return []
+    rows = structure_file({"rows": read_json(path)}, _Rows, path).rows
+    return list(rows)

@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any, Callable, Dict, Iterable, Iterator, List, Optional, Sequence
 
-from edp_mx.runs.record import Record, record_of, records_like
+from edp_mx.runs.file_types import Record
+from edp_mx.runs.record import record_of, records_like
 from edp_mx.runs.records import collect
 from edp_mx.runs.sweep.budget import Budget, locked
 from edp_mx.runs.sweep.processes import Ended, start, train_all
@@ -67,7 +68,7 @@ class Trainings:
         self._journal = Journal(folder / "journal.jsonl")
         self._failures = {} if is_retried else self._journal.failures()
         places = [path for path in (folder, *records) if path.exists()]
-        found = [each.record for each in collect(places) if each.record["hash"]]
+        found = [each.record for each in collect(places) if each.record.hash]
         self._records: List[Record] = found
 
     def close(self) -> None:
@@ -130,7 +131,7 @@ class Trainings:
         """Write down what became of a training."""
         trial, run = ended.trial, ended.run
         if ended.code == 0 and run.has("record"):
-            record, trial.is_wanted_again = record_of(run, run.read("results")), False
+            record, trial.is_wanted_again = record_of(run), False
             trial.records.append(record)
             self._records.append(record)
             self._journal.add("finished", trial, seconds=round(ended.seconds, 1))

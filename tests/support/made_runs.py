@@ -4,7 +4,7 @@ import json
 import math
 
 from support.made_ledgers import plan_with, write_plan
-from support.records import record_of
+from support.records import changed, record_of
 
 from edp_mx.dp.accounting.guarantee import guarantee
 from edp_mx.dp.accounting.ledger import read_ledger
@@ -54,10 +54,9 @@ def finished(folder, plan=SIX_EPOCHS, *, has_end=True, stated=()):
     run.write("split", {"train": [f"u/{i}" for i in range(plan.num_records)]})
     run.write("layers", [])
     run.write("privacy", privacy)
-    run.write("record", {
-        **record_of("mine", "clc", "edp_sgd", n=plan.num_records), "name": folder.name, **bounds,
-        **end, "delta": plan.delta, "epochs": plan.epochs,
-    })  # fmt: skip
+    record = record_of("mine", "clc", "edp_sgd", n=plan.num_records)
+    told = {**bounds, **end, "delta": plan.delta, "epochs": plan.epochs}
+    run.write("record", changed(record, name=folder.name, **told))
     baseline = {"intent": "call", "ser": 0.9, "intent_accuracy": 0.3, "slot_f1": 0.0}
     run.write("results", {"test": scores, "baseline": baseline, "training_seconds": 9.0})
     return run

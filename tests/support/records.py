@@ -3,8 +3,15 @@
 import json
 import math
 
-from edp_mx.runs.record import settings_hash
+from edp_mx.runs.attack_files import AttackRecord
+from edp_mx.runs.file_types import Record
+from edp_mx.runs.record import run_id, settings_hash
+from edp_mx.runtime.structured import structure, unstructure
 
+SIZES = {"members": 9, "non_members": 9, "confidence": 0.95}
+# `privacy.json` but for its bounds and δ.
+PRIVACY = {"mechanism": "edp_sgd", "unit": "micro_batch", "num_examples": 9, "steps": 12,
+           "epochs": 4, "warnings": [], "not_covered": []}  # fmt: skip
 INFINITE = {"epsilon": None, "log10_epsilon": None, "reason": "the words were not public"}
 
 
@@ -25,7 +32,7 @@ def record_of(
     if epsilon is not None and mechanism != "none":
         bound = {"epsilon": epsilon * (1 - 1e-8), "log10_epsilon": math.log10(epsilon)}
     scores = {"ser": ser, "intent_accuracy": 1 - ser / 2, "slot_f1": 1 - ser}
-    return {
+    return structure({
         "name": f"{corpus}_{family}", "hash": settings_hash(settings, 1), "results_version": 1,
         "date": "2026-01-02", "corpus": corpus, "family": family, "mechanism": mechanism,
         "test": scores, "validation": {**scores, "ser": changes.get("validation", ser)},
@@ -33,14 +40,33 @@ def record_of(
         "delta": changes.get("delta", 0.5 / n), "n": n, "epochs": 10, "steps": 20, "seconds": 5.0,
         "workers": changes.get("workers", 1), "machine": {}, "corpus_files": None,
         "settings": settings,
-    }  # fmt: skip
+    }, Record)  # fmt: skip
+
+
+def changed(record, **fields):
+    """The record with other values, as a file has them."""
+    return structure({**unstructure(record), **fields}, type(record))
+
+
+def attack_of(record, attack="lira", title="LiRA online", *, auc=0.6, tpr=0.02, **fields):
+    """What an attack on the run of a record found."""
+    success = {"auc": estimate(auc), "tpr_at_fpr": {"0.01": estimate(tpr)}, **SIZES}
+    return structure({
+        "attack": attack, "run": run_id(record), "attacked_run": record.hash,
+        "name": record.name, "shadow_corpus": None, "shadows": None,
+        "success": {title: success}, **fields,
+    }, AttackRecord)  # fmt: skip
+
+
+def estimate(value):
+    return {"value": value, "low": 0, "high": 1}
 
 
 def kept(folder, records):
     """The folder, with each record in a file of its own."""
     folder.mkdir(parents=True, exist_ok=True)
     for number, each in enumerate(records):
-        (folder / f"{number}-{each['hash']}.json").write_text(json.dumps(each))
+        (folder / f"{number}-{each.hash}.json").write_text(json.dumps(unstructure(each)))
     return folder
 
 

@@ -31,19 +31,19 @@ ROUNDED = 6e-5  # of a share of 1 with six digits, in per cent
 
 def said_by(record):
     """The columns that a record is of, and what it and the attacks on its run say of which key."""
-    holds = record["holds"]["epsilon"] or record["holds_if"]["epsilon"]  # None: infinite
+    holds = record.holds.epsilon or record.holds_if.epsilon  # None: infinite
     said = {
-        "SER": [100 * record["test"]["ser"]],
-        "intents right": [100 * record["test"]["intent_accuracy"]],
-        "F1": [100 * record["test"]["slot_f1"]],
-        "n": [record["n"]],
-        "minutes": [record["seconds"] / 60],
-        "steps": [record["steps"]],
-        "δ": [record["delta"]],
-        "ε publ": [record["as_published"]["epsilon"] or 0],
+        "SER": [100 * record.test["ser"]],
+        "intents right": [100 * record.test["intent_accuracy"]],
+        "F1": [100 * record.test["slot_f1"]],
+        "n": [record.n],
+        "minutes": [record.seconds / 60],
+        "steps": [record.steps],
+        "δ": [record.delta],
+        "ε publ": [record.as_published.epsilon or 0],
         "ε that holds": [holds or 0],
     }
-    of_run = [each for each in ATTACKS if each["run"] == run_id(record)]
+    of_run = [each for each in ATTACKS if each.run == run_id(record)]
     return f"ε = {holds:.0f}" if holds else "no privacy", {**said, **said_by_attacks(of_run)}
 
 
@@ -51,10 +51,12 @@ def said_by_attacks(attacks):
     """What attacks say of which key."""
     said = {}
     for attack in attacks:
-        for name, success in attack["success"].items():
-            rates = {"AUC %": success["auc"], "TPR %": success["tpr_at_fpr"]["0.01"]}
+        for name, success in attack.success.items():
+            rates = {"AUC %": success.auc, "TPR %": success.tpr}
             for rate, found in rates.items():
-                said[f"{rate}, {name}"] = [100 * found[end] for end in ("value", "low", "high")]
+                said[f"{rate}, {name}"] = [
+                    100 * each for each in (found.value, found.low, found.high)
+                ]
     return said
 
 
@@ -68,7 +70,7 @@ def sources_of(names):
             continue
         found = [said_by(record) for record in RUNS if name_of(record).startswith(name)]
         for attack in ATTACKS:  # on a run of which no record is left
-            if attack["run"] not in IDS and name_of_attacked(attack).startswith(name):
+            if attack.run not in IDS and name_of_attacked(attack).startswith(name):
                 found.append(("", said_by_attacks([attack])))
         assert found, f"there is no record {name}"
         sources += found
@@ -76,7 +78,7 @@ def sources_of(names):
 
 
 def name_of_attacked(attack):
-    return f"{attack['name']}-{attack['attacked_run']}"
+    return f"{attack.name}-{attack.attacked_run}"
 
 
 def is_named(key, label):

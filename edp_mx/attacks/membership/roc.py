@@ -8,6 +8,7 @@ from typing import Any, Dict, List, NamedTuple, Optional, Tuple
 import numpy as np
 
 from edp_mx.errors import UserError
+from edp_mx.runs.attack_files import Estimate
 
 FPRS = (0.01, 0.001)
 
@@ -21,14 +22,6 @@ class Curve(NamedTuple):
     fpr: np.ndarray
     tpr: np.ndarray
     thresholds: np.ndarray
-
-
-class Estimate(NamedTuple):
-    """Number with an interval."""
-
-    value: float
-    low: float
-    high: float
 
 
 @dataclass(frozen=True)
@@ -54,8 +47,8 @@ class Success:
         """Return a value for strict JSON (`attack.json`)."""
         return {
             **vars(self),
-            "auc": self.auc._asdict(),
-            "tpr_at_fpr": {f"{fpr:g}": tpr._asdict() for fpr, tpr in self.tpr_at_fpr.items()},
+            "auc": vars(self.auc),
+            "tpr_at_fpr": {f"{fpr:g}": vars(tpr) for fpr, tpr in self.tpr_at_fpr.items()},
         }
 
 

@@ -6,6 +6,8 @@ to work. Dropout draws its masks from the same seeds in another way.
 
 from __future__ import annotations
 
+from typing import Any
+
 import mxnet as mx
 from gluonnlp.model.bert import DotProductSelfAttentionCell
 from mxnet import gluon
@@ -40,9 +42,10 @@ def quicken(block: gluon.Block, context: mx.Context) -> None:
         return
     load_operators()
     for child in block._children.values():
-        faster = _FASTER.get(type(child))
+        kind: Any = type(child)
+        faster = _FASTER.get(kind)
         if isinstance(child, attention.SelfAttention) and not isinstance(child, SelfAttention):
-            faster = faster_attention(type(child))
+            faster = faster_attention(kind)
         if faster is not None:
             _check(child)
             child.__class__ = faster

@@ -70,6 +70,6 @@ class SelfAttention(attention.SelfAttention):
 
 
 @lru_cache(maxsize=None)
-def faster_attention(kind: type) -> type:
+def faster_attention(kind: type) -> Any:
     """Return a kind of `attention.SelfAttention` that attends as `SelfAttention` here does."""
     return type(kind.__name__, (kind, SelfAttention), {})

@@ -52,7 +52,7 @@ class Sweep:
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         self._lock = locked(folder / ".lock")
         places = [path for path in (folder, *records) if path.exists()]
-        self._records = [each.record for each in collect(places) if each.record["hash"]]
+        self._records = [each.record for each in collect(places) if each.record.hash]
         self._study = Study(
             config, folder, settings={**settings, "workers": workers}, is_retried=is_retried
         )
@@ -138,7 +138,7 @@ class Sweep:
         trial, run = ended.trial, ended.run
         if ended.code == 0 and run.has("record"):
             trial.error, trial.is_stopped = None, False  # it came to its end before it was stopped
-            record = record_of(run, run.read("results"))
+            record = record_of(run)
             trial.records.append(record)
             self._records.append(record)
             if trial.score is None:

@@ -6,9 +6,10 @@ import math
 from pathlib import Path
 from typing import List, NamedTuple, Sequence
 
-from edp_mx.dp.accounting.lognumber import LogNumber, exp_of
+from edp_mx.dp.accounting.lognumber import exp_of
+from edp_mx.runs.file_types import Record
 from edp_mx.runs.interrupted import has_begun
-from edp_mx.runs.record import Record, run_id
+from edp_mx.runs.record import run_id
 from edp_mx.runs.recount import recount
 from edp_mx.runs.run_directory import RunDirectory
 from edp_mx.runs.sweep.trial import Trial
@@ -34,7 +35,7 @@ def spent_by(trials: Sequence[Trial], folder: Path) -> List[Spent]:
     found, here = [], set()
     for path in sorted(folder.glob("trial-*/")):
         run = RunDirectory(path)
-        record = run.read("record") if run.has("record") else None
+        record = run.load(Record) if run.has("record") else None
         if record:
             here.add(run_id(record))
         if run.ledger.exists():
@@ -50,4 +51,4 @@ def spent_by(trials: Sequence[Trial], folder: Path) -> List[Spent]:
 
 
 def _stated(record: Record) -> Spent:
-    return Spent(exp_of(LogNumber.from_dict(record["holds"]).log), record["delta"])
+    return Spent(exp_of(record.holds.number.log), record.delta)

@@ -11,8 +11,9 @@ from typing import List, Optional, Sequence, Type, TypeVar
 
 from edp_mx.config import ExperimentConfig, load_config
 from edp_mx.errors import UserError
+from edp_mx.runs.file_types import Record
 from edp_mx.runs.interrupted import has_begun, make_way
-from edp_mx.runs.record import Record, settings_hash, settings_of
+from edp_mx.runs.record import settings_hash, settings_of
 from edp_mx.runs.run_directory import RunDirectory
 from edp_mx.runs.sweep.config import Values, overrides_of
 from edp_mx.tasks.intent_slot.task import INTENT_SLOT
@@ -66,7 +67,7 @@ class Trial:
     @property
     def score(self) -> Optional[float]:
         """The mean over its runs of the metric that chooses, on validation; None if untrained."""
-        parts = [record["validation"] for record in self.records if record["validation"]]
+        parts = [record.validation for record in self.records if record.validation]
         return fmean(part[self.task.metric.key] for part in parts) if parts else None
 
     @property

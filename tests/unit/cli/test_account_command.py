@@ -7,6 +7,7 @@ from functools import partial
 import pytest
 from support.cli import parse, printed, strictly
 from support.made_ledgers import plan_with, run_with, shuffled_line
+from support.records import INFINITE, PRIVACY
 
 from edp_mx.dp.accounting.accountants import ACCOUNTANTS, count_with, count_with_all
 from edp_mx.dp.accounting.events import Composition, Event
@@ -239,7 +240,9 @@ def test_a_stopped_and_a_repeated_run_say_so(run, tmp_path):
 def test_a_folder_without_a_ledger(tmp_path, run):
     with pytest.raises(UserError, match="no privacy_ledger"):
         run(tmp_path)
-    (tmp_path / "privacy.json").write_text('{"mechanism": "none"}')
+    bounds = dict.fromkeys(("as_published", "holds", "holds_if"), INFINITE)
+    free = {**PRIVACY, **bounds, "mechanism": "none", "delta": 0.1}
+    (tmp_path / "privacy.json").write_text(json.dumps(free))
     with pytest.raises(UserError, match="without a privacy mechanism"):
         run(tmp_path)
 

@@ -6,7 +6,7 @@ import shlex
 
 import pytest
 from support.commands import CONFIGS, ROOT, edp_mx
-from support.records import kept, record_of
+from support.records import changed, kept, record_of
 
 from edp_mx.config import load_config
 from edp_mx.runs.record import settings_of
@@ -25,13 +25,13 @@ def planned(*options):
 @pytest.fixture
 def of_heads(tmp_path):
     """A folder with the record of a run of the shipped recipe with some other settings."""
-    changed = ["data.corpus=nlu_eval", "data.vocabulary.source=checkpoint", "model.intent_weight=3",
+    others = ["data.corpus=nlu_eval", "data.vocabulary.source=checkpoint", "model.intent_weight=3",
                "privacy.target_epsilon=3", "training.batch_size=3200", "training.average.kind=none",
                f"model.start_from={tmp_path}", "privacy.assume_public=[vocabulary]"]  # fmt: skip
-    settings = settings_of(load_config([CONFIGS / layer for layer in LAYERS], changed))
+    settings = settings_of(load_config([CONFIGS / layer for layer in LAYERS], others))
     record = record_of("nlu_eval", n=4966, epsilon=3.0, ser=0.7)
     other = record_of("nlu_eval", n=4966, epsilon=8.0, ser=0.6)
-    return kept(tmp_path / "kept", [{**record, "settings": settings}, other])
+    return kept(tmp_path / "kept", [changed(record, settings=settings), other])
 
 
 def test_the_page_says_what_its_numbers_are(monkeypatch):
@@ -75,11 +75,12 @@ def test_the_next_command_has_the_settings_of_the_record(is_clone, of_heads, mon
     assert len(words) < 12 or not is_clone  # what the shipped layers say is not repeated
     overrides = [word.replace("START_FROM", str(of_heads.parent)) for word in words[mark + 1 :]]
     settings = settings_of(load_config(files, overrides))
-    (record,) = (r for _, r in collect([of_heads]) if r["hash"] == found["record"])
+    (record,) = (r for _, r in collect([of_heads]) if r.hash == found["record"])
     new = {"training.batch_size": 3222, "privacy.target_epsilon": 4.0}
-    for value in (settings, record["settings"]):
+    kept_settings = dict(record.settings)
+    for value in (settings, kept_settings):
         value["model.start_from"] = "what lies there has changed: the records are below it"
-    assert settings == {**record["settings"], **new} and found["batch_size"] == 3222
+    assert settings == {**kept_settings, **new} and found["batch_size"] == 3222
 
 
 def test_other_records_and_several_seeds_are_named(tmp_path):

@@ -4,7 +4,7 @@ import math
 
 import pytest
 from support.commands import ROOT, edp_mx
-from support.records import kept, record_of
+from support.records import changed, kept, record_of
 
 from edp_mx.runs.records import records_below, value_of
 from experiments.pages.grid_choice import HEADER, choice_of_settings, epsilon_of
@@ -22,7 +22,8 @@ def edp(ser, *, z=1e-4, c=1.0, tau=None, epochs=20, seed=0, **changes):
         settings.update({"privacy.decay.kind": "exponential", "privacy.decay.rate": tau})
     record = record_of("atis", "clc", "edp_sgd", ser=ser, **{"delta": DELTA, **settings, **changes})
     log10 = summed([(z, tau or 0.0, epochs)])
-    return {**record, "epochs": epochs, "as_published": {"epsilon": None, "log10_epsilon": log10}}
+    published = {"epsilon": None, "log10_epsilon": log10}
+    return changed(record, epochs=epochs, as_published=published)
 
 
 def summed(runs):
@@ -67,7 +68,7 @@ def test_what_trials_spend_adds_up(tau):
     assert epsilon_of(records).log10 == pytest.approx(summed(runs), rel=1e-9)
     assert epsilon_of(records[2:]).log10 == pytest.approx(summed(runs[2:]), rel=1e-9)
     endless = {"epsilon": None, "log10_epsilon": None}
-    assert epsilon_of([*records, {**records[0], "as_published": endless}]).is_infinite
+    assert epsilon_of([*records, changed(records[0], as_published=endless)]).is_infinite
 
 
 @pytest.mark.parametrize(
@@ -78,7 +79,7 @@ def test_what_trials_spend_adds_up(tau):
         ([edp(0.1, tau=0.1)], TABLE),  # another method
         ([edp(0.1, **{"model.hidden_size": 8})], TABLE),
         ([record_of("atis", "clc", "none")], [record_of("atis", "clc", "none")]),
-        ([{**each, "validation": None} for each in TRIALS], TABLE),
+        ([changed(each, validation=None) for each in TRIALS], TABLE),
     ],
 )
 def test_what_table_1_does_not_have_is_not_compared(trials, table):
@@ -105,13 +106,13 @@ def test_what_is_kept_of_a_grid_spends_the_sum_of_its_epochs(kind):
     records = [
         each
         for each in records_below(ROOT / GRIDS)
-        if each["settings"].get("privacy.decay.kind", "none") == kind
+        if each.settings.get("privacy.decay.kind", "none") == kind
     ]
     assert len(records) == 42 + 7
     rho = 0.0
     for record in records:
         z, tau = (value_of(record, f"privacy.{key}") for key in ("noise_multiplier", "decay.rate"))
-        for t in range(record["epochs"]):
+        for t in range(record.epochs):
             decay = {"none": 1, "linear": 1 / (1 + tau * t), "exponential": math.exp(-tau * t)}
             rho += 1 / (2 * (z * decay[kind]) ** 2)
     assert epsilon_of(records).log10 == pytest.approx(epsilon_by_paper(rho), rel=1e-9)

@@ -1,6 +1,6 @@
 """What the methods of Table 1 pay, as it is drawn."""
 
-from support.records import record_of
+from support.records import changed, record_of
 
 from experiments.pages.method_panels import processor_seconds_of
 from experiments.tables.query import query
@@ -8,9 +8,11 @@ from experiments.tables.query import query
 
 def entry(*columns):
     """The entry of DP-SGD whose runs have these processor seconds by epoch; None: not written."""
-    by_epoch = [{} if c is None else {"epoch": [1, 2, 3], "processor_seconds": c} for c in columns]
+    by_epoch = [
+        None if c is None else {"epoch": [1, 2, 3], "processor_seconds": c} for c in columns
+    ]
     records = [
-        {**record_of(**{"training.seed": seed}), "by_epoch": each}
+        changed(record_of(**{"training.seed": seed}), by_epoch=each)
         for seed, each in enumerate(by_epoch)
     ]
     (found,) = query(records).values()

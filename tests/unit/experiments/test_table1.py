@@ -2,13 +2,15 @@
 
 import json
 import re
+from dataclasses import replace
 from html.parser import HTMLParser
 
 import pytest
 from support.commands import edp_mx
-from support.records import kept, record_of
+from support.records import attack_of, changed, kept, record_of
 
 from edp_mx.runs.record import run_id
+from edp_mx.runtime.structured import unstructure
 from experiments.pages.table1 import HEADER, table1
 from experiments.pages.table1_about import about
 from experiments.tables.paper import TABLE_1
@@ -36,11 +38,11 @@ PUBLISHED = {**FREE, "privacy.layer_scales_unit": "norm"}
 
 def edp(seed, ser, log10=4.4, **changes):
     record = record_of("atis", "clc", "edp_sgd", ser=ser, **{"training.seed": seed, **changes})
-    return {
-        **record,
-        "as_published": {"epsilon": 10**log10, "log10_epsilon": log10},
-        "holds_if": {"epsilon": 10**10.4, "log10_epsilon": 10.4, "conditions": ["α were so"]},
-    }
+    return changed(
+        record,
+        as_published={"epsilon": 10**log10, "log10_epsilon": log10},
+        holds_if={"epsilon": 10**10.4, "log10_epsilon": 10.4, "conditions": ["α were so"]},
+    )
 
 
 def sgd(seed, ser, **changes):
@@ -48,15 +50,7 @@ def sgd(seed, ser, **changes):
 
 
 def attack(record, name, title, auc, tpr):
-    success = {"auc": {"value": auc, "low": 0, "high": 1},
-               "tpr_at_fpr": {"0.01": {"value": tpr}}}  # fmt: skip
-    return {
-        "attack": name,
-        "run": run_id(record),
-        "attacked_run": record["hash"],
-        "name": record["name"],
-        "success": {title: success},
-    }
+    return attack_of(record, name, title, auc=auc, tpr=tpr)
 
 
 def made():
@@ -102,11 +96,11 @@ def test_the_others_are_relative_to_sgd():
     assert part.notes == ["* would hold if α were so"]
     said = {"epsilon": None, "log10_epsilon": None, "reason": "the noise is too small"}
     without = edp(0, 0.05, **PUBLISHED)
-    cells, part = row([{**without, "holds": said, "holds_if": said}], (), "edp_none")
+    cells, part = row([changed(without, holds=said, holds_if=said)], (), "edp_none")
     assert cells["log₁₀ ε that holds"] == "∞*"
     assert part.notes == ["* ∞: the noise is too small"]
     lower, higher = ({"epsilon": 10.0**x, "log10_epsilon": x, "conditions": ["so"]} for x in (1, 2))
-    cells, _ = row([{**without, "holds": higher, "holds_if": lower}], (), "edp_none")
+    cells, _ = row([changed(without, holds=higher, holds_if=lower)], (), "edp_none")
     assert cells["log₁₀ ε that holds"] == "2.0"  # what holds, not what would
     exact, _ = row(*made(), "dp_sgd")
     assert exact["ΔSER %"].startswith("+400.0 ±") and exact["log₁₀ ε that holds"].startswith(
@@ -119,7 +113,8 @@ def test_of_lira_s_variants_the_one_that_tells_members_best_counts():
     attacks = [attack(records[0], "lira", "LiRA online", 0.55, 0.02)]
     better = attack(records[0], "lira", "LiRA offline", 0.7, 0.01)
     other = attack(records[0], "lira", "loss calibrated by shadows", 0.9, 0.5)
-    attacks[0]["success"] = {**attacks[0]["success"], **better["success"], **other["success"]}
+    found = {**attacks[0].success, **better.success, **other.success}
+    attacks[0] = replace(attacks[0], success=found)
     cells, _ = row(records, attacks, "sgd")
     assert (cells["LiRA AUC %"], cells["LiRA TPR %"]) == ("70.0 (1 run)", "2.0 (1 run)")
 
@@ -139,7 +134,7 @@ def test_another_warm_start_is_another_setting_and_that_which_was_attacked_most_
 def test_a_run_that_was_made_again_counts_beside_the_first_and_so_do_the_attacks_on_each():
     """Also where the first is better on the validation part and was attacked in more ways."""
     first, again = sgd(0, 0.05, validation=0.01), sgd(0, 0.06, validation=0.3)
-    assert first["hash"] == again["hash"] and first["name"] == again["name"]
+    assert first.hash == again.hash and first.name == again.name
     other = edp(0, 0.033, **PUBLISHED)
     attacks = [attack(first, "shadow", "shadow classifier", 0.60, 0.02),
                attack(again, "shadow", "shadow classifier", 0.55, 0.02),
@@ -158,7 +153,7 @@ def test_a_run_that_was_made_again_counts_beside_the_first_and_so_do_the_attacks
 
 def test_a_run_that_repeats_another_counts_once_with_the_attacks_on_it():
     first = sgd(0, 0.05)
-    again = {**first, "date": "2030-01-01"}
+    again = changed(first, date="2030-01-01")
     for attacked in (first, again):
         for both in ([first, again], [again, first]):
             found = attack(attacked, "shadow", "shadow classifier", 0.6, 0.02)
@@ -188,7 +183,7 @@ def test_of_several_settings_the_best_on_validation_and_of_several_sizes_that_of
     assert row(tried, (), "sgd")[0]["SER %"] == "1.00 [6.3]"
     assert row(tried, (), "edp_none")[0]["SER %"] == "2.00"
     assert row(tried, (), "edp_none_calibrated")[0]["SER %"] == "–"
-    without = [each for each in tried if each["mechanism"] == "none"]
+    without = [each for each in tried if each.mechanism == "none"]
     assert row(without, (), "sgd")[0]["SER %"] == "9.00 [6.3]"  # the largest
 
 
@@ -258,11 +253,11 @@ class Page(HTMLParser):
 
 def test_the_page_is_whole_and_needs_nothing_from_elsewhere(tmp_path):
     records, attacks = made()
-    renamed = {run_id(each): run_id({**each, "name": "<b>&"}) for each in records}
-    folder = kept(tmp_path / "records", [{**each, "name": "<b>&"} for each in records])
+    renamed = {run_id(each): run_id(changed(each, name="<b>&")) for each in records}
+    folder = kept(tmp_path / "records", [changed(each, name="<b>&") for each in records])
     for number, each in enumerate(attacks):
-        (folder / f"{number}-attack-{each['attack']}.json").write_text(
-            json.dumps({**each, "name": "<b>&", "run": renamed[each["run"]]})
+        (folder / f"{number}-attack-{each.attack}.json").write_text(
+            json.dumps(unstructure(changed(each, name="<b>&", run=renamed[each.run])))
         )
     out = tmp_path / "report.html"
     edp_mx("experiments.report", folder, "--out", out)
@@ -298,8 +293,8 @@ def test_a_user_s_page_has_the_runs_and_the_attacks_without_the_paper_s_tables(t
     records, attacks = made()
     folder = kept(tmp_path / "records", records)
     for number, each in enumerate(attacks):
-        path = folder / f"{number}-attack-{each['attack']}.json"
-        path.write_text(json.dumps(each))
+        path = folder / f"{number}-attack-{each.attack}.json"
+        path.write_text(json.dumps(unstructure(each)))
     edp_mx("report", folder, "--out", tmp_path / "page.html")
     text = (tmp_path / "page.md").read_text()
     attacked = text.partition("### Every attack")[2].partition("##")[0]

@@ -7,8 +7,10 @@ from support.commands import edp_mx
 from support.records import kept, record_of
 from support.times import times_row
 
+from edp_mx.runtime.structured import structure
 from experiments.pages.table2 import HEADER, table2, table2_page
 from experiments.tables.paper import TABLE_2
+from experiments.tables.times import TimesRow
 
 # Table 2 as printed: the epoch of SGD in seconds, the factors of DP-SGD and of eDP-SGD.
 PRINTED = """
@@ -27,8 +29,12 @@ bert video 276.0 80.3 2.17
 """
 
 
+def made_row(**changes):
+    return structure(times_row(**changes), TimesRow)
+
+
 def cells(**changes):
-    whole, of_processor = table2([times_row(**changes)]).tables
+    whole, of_processor = table2([made_row(**changes)]).tables
     ((row,), (factors,)) = whole.rows, of_processor.rows
     assert [str(cell) for cell in factors[2:]] == [str(cell) for cell in row[3:6]]
     return dict(zip(HEADER, map(str, row)))
@@ -69,13 +75,17 @@ def test_an_epoch_that_was_not_run_whole_is_marked(changes, epoch):
 
 
 def test_the_page_has_each_family_the_notes_what_is_missing_and_the_command():
-    rows = [times_row(), times_row(workers=2, note="beside other work"), times_row(family="bert")]
+    rows = [
+        made_row(),
+        made_row(workers=2, note="beside other work"),
+        made_row(family="bert"),
+    ]
     page = table2_page(rows, ["atis bert, 2 workers: no"])
     assert page.index("### CLC\n") < page.index("### BERT\n") < page.index("\nbeside other work\n")
     assert "- atis bert, 2 workers: no" in page and "Some CPU, 2 cores: 3 rows" in page
     assert page.count("experiments.table2\n```") == 1
     assert "BERT starts from random weights" in page and "20,000 utterances were drawn" not in page
-    drawn = table2([times_row(corpus="health", n=450_000)]).texts
+    drawn = table2([made_row(corpus="health", n=450_000)]).texts
     assert "20,000 utterances were drawn" in drawn[1] and len(drawn) == 2
 
 
@@ -89,4 +99,4 @@ def test_the_report_shows_the_times_that_are_recorded(tmp_path):
     assert "≈ 35.0" not in out.read_text()
     times.write_text("{}")
     said = edp_mx("experiments.report", folder, "--times", times, "--out", out, code=2).stderr
-    assert "times.json: it is something else, not a list" in said
+    assert "times.json: rows: {} is not a list" in said

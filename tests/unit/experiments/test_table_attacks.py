@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from support.commands import CONFIGS, edp_mx
 from support.membership import made_scores
-from support.records import lines_in, record_of
+from support.records import attack_of, changed, lines_in, record_of
 
 from edp_mx.attacks.directory import write_outcome
 from edp_mx.attacks.membership.thresholds import Guesses
@@ -19,6 +19,7 @@ from edp_mx.runs.attack_records import collect_attacks, keep_whole
 from edp_mx.runs.record import run_id
 from edp_mx.runs.run_directory import RunDirectory
 from edp_mx.runs.sweep.budget import Budget, Limits
+from edp_mx.runtime.structured import unstructure
 from experiments.tables.attacks import attack_cells, attacks_not_made, shadow_cells, want_runs
 from experiments.tables.cells import Request, cells_of
 from experiments.tables.fill import fill
@@ -29,10 +30,11 @@ def finished(folder, cell, **changes):
     run = RunDirectory(folder / f"trial-{cell.trial.hash}")
     run.create("x", dump_config(cell.trial.config))
     record = record_of(cell.corpus, cell.family, cell.trial.config.privacy.mechanism)
-    record.update({"hash": cell.trial.hash, "name": cell.trial.config.name, **changes})
+    told = {"hash": cell.trial.hash, "name": cell.trial.config.name, **changes}
+    record = changed(record, **told)
     cell.trial.records.append(record)
     run.write("record", record)
-    run.write("results", {"test": record["test"]})
+    run.write("results", {"test": record.test})
     return run
 
 
@@ -110,8 +112,8 @@ def test_each_run_is_attacked_once_by_sgd_on_another_corpus(tmp_path, generator,
         success = each["success"]["shadow classifier"]
         assert success["auc"]["value"] == 1.0 and "0.01" in success["tpr_at_fpr"]
         assert "private-folder" not in json.dumps(each) and each["shadow_corpus"] == "snips"
-    assert {each["run"] for each in collect_attacks([tmp_path / "runs"])} == {
-        each["run"] for each in collect_attacks([records])}  # fmt: skip
+    assert {each.run for each in collect_attacks([tmp_path / "runs"])} == {
+        each.run for each in collect_attacks([records])}  # fmt: skip
 
     shutil.rmtree(tmp_path / "runs")  # the records remain, and what has one is not missed
     (tmp_path / "runs").mkdir()
@@ -157,7 +159,7 @@ def test_a_run_that_is_made_again_for_one_attack_keeps_the_others(tmp_path, gene
     assert attack_cells(both, cells, shadows, trainings, Budget(Limits()), records=records) == []
     assert [words[1] for words in trainings.made] == ["--lira", "--shadows-of"]
     first, second = (run_id(each) for each in cells[0].trial.records)
-    made = [(each["run"], each["attack"]) for each in collect_attacks([records])]
+    made = [(each.run, each.attack) for each in collect_attacks([records])]
     assert (first, "shadow") in made and (second, "lira") in made and len(made) == 4
 
 
@@ -221,7 +223,7 @@ def test_what_a_killed_call_left_is_kept_beside_the_run_before_and_the_attacks_o
     (new,) = set(after) - set(before)
     assert json.loads(new)["date"] == "2030-01-01"
     (attack,) = collect_attacks([records])
-    assert attack["run"] == run_id(cell.trial.records[0])
+    assert attack.run == run_id(cell.trial.records[0])
 
 
 @pytest.mark.parametrize("methods", [("sgd", "edp_none"), ("edp_none",)])
@@ -272,9 +274,8 @@ def test_a_shadow_that_the_table_has_is_not_trained_beside_it(request_):
     ],
 )
 def test_a_record_of_an_attack_that_was_changed_is_refused_by_its_name(tmp_path, changes, said):
-    success = {"auc": {"value": 0.6}, "tpr_at_fpr": {"0.01": {"value": 0.02}}, **changes}
-    record = {"name": "x", "attack": "lira", "attacked_run": "0" * 16, "run": "0" * 16,
-              "success": {"LiRA online": success}}  # fmt: skip
+    record = unstructure(attack_of(record_of()))
+    record["success"]["LiRA online"].update(changes)
     path = tmp_path / "x-attack-lira.json"
     path.write_text(json.dumps(record))
     with pytest.raises(UserError, match=f"x-attack-lira.json.*{said}"):

@@ -6,7 +6,7 @@ from itertools import product
 
 import pytest
 from support.commands import CONFIGS, ROOT
-from support.records import record_of
+from support.records import changed, record_of
 
 from edp_mx.errors import UserError
 from edp_mx.runs.attack_records import collect_attacks
@@ -33,9 +33,9 @@ def left_by(one, workers=1):
     settings, privacy = settings_of(config), config.privacy
     made = record_of(one.corpus, one.family, privacy.mechanism, workers=workers)
     if privacy.mechanism == "edp_sgd":
-        made["as_published"] = published(one.corpus, config)
-    return {**made, "settings": settings, "results_version": RESULTS_VERSION,
-            "hash": settings_hash(settings, workers)}  # fmt: skip
+        made = changed(made, as_published=published(one.corpus, config))
+    return changed(made, settings=settings, results_version=RESULTS_VERSION,
+                   hash=settings_hash(settings, workers))  # fmt: skip
 
 
 def published(corpus, config):
@@ -126,7 +126,7 @@ def test_the_paper_s_8_micro_batches_may_be_shared_by_any_number_of_workers(work
 
 def test_all_runs_with_the_same_settings_answer_for_a_cell():
     one = cell()
-    both = [left_by(one), {**left_by(one), "date": "2030-01-01"}]
+    both = [left_by(one), changed(left_by(one), date="2030-01-01")]
     assert find_for_cell(both, one.trial.config, workers=1) == both
 
 
@@ -137,11 +137,11 @@ def test_a_record_answers_for_a_cell_whose_checkpoint_is_not_on_this_machine():
     assert not one.trial.config.model.start_from.startswith("/")
     found = find_for_cell(kept, one.trial.config, workers=1)
     # Both of seed 0, from two warm starts of which none is here, answer.
-    names = {each["name"] for each in found}
+    names = {each.name for each in found}
     assert names == {"atis_bert_heads_epsilon_8", "atis_bert_heads_epsilon_8_seed_0"}
     other = cell("dp_sgd", seeds=(9,), **as_then)
     assert find_for_cell(kept, other.trial.config, workers=1) == []
-    old = [{**each, "results_version": RESULTS_VERSION - 1} for each in found]
+    old = [changed(each, results_version=RESULTS_VERSION - 1) for each in found]
     assert find_for_cell(old, one.trial.config, workers=1) == []
 
 
@@ -208,12 +208,12 @@ def test_runs_that_were_made_again_have_records_beside_each_other():
     """97 of those in results; ATIS was trained by SGD with seed 0 three times."""
     found = collect([RECORDS])
     by_id = {run_id(each.record): each for each in found}
-    hashes = {each.record["hash"] for each in found}
+    hashes = {each.record.hash for each in found}
     assert len(by_id) == len(found) and len(found) - len(hashes) >= 97
     attacks = collect_attacks([RECORDS])
-    lost = {each["attacked_run"] for each in attacks if each["run"] not in by_id}
+    lost = {each.attacked_run for each in attacks if each.run not in by_id}
     assert lost == {"71894ba224a8194b"}  # its record was removed long before
-    made = [each.record for each in found if each.record["hash"] == "0833bedf68198c1d"]
+    made = [each.record for each in found if each.record.hash == "0833bedf68198c1d"]
     entry = query(made, attacks)["clc", "atis", "sgd"]
     assert entry.ser == pytest.approx((0.058505, 0.058269, 0.058897), abs=1e-6)
     assert entry.auc == pytest.approx((0.55971, 0.55542, 0.56293), abs=1e-5)

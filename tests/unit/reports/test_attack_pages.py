@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 from sklearn.metrics import roc_auc_score
 from support.membership import made_scores
-from support.records import record_of
+from support.records import PRIVACY, changed, record_of
 from support.tables import read_table
 
-from edp_mx.attacks.directory import read_attack, read_guesses, write_outcome
+from edp_mx.attacks.directory import read_guesses, write_outcome
 from edp_mx.attacks.membership.roc import roc_curve, tpr_within
 from edp_mx.attacks.membership.thresholds import Guesses, threshold_attacks
 from edp_mx.errors import UserError
@@ -22,10 +22,12 @@ from edp_mx.reports.attack_pictures import MOST_POINTS, plot_roc
 from edp_mx.reports.exposure_page import exposure_rows, write_exposure_report
 from edp_mx.reports.figures import build_figure, draw_histograms, exponent_ticks
 from edp_mx.reports.summary import compare
-from edp_mx.runs.attack_records import attack_records_of
+from edp_mx.runs.attack_records import attack_records_of, read_attack
+from edp_mx.runs.file_types import Privacy
 from edp_mx.runs.recount import privacy_of
 from edp_mx.runs.run_directory import RunDirectory
 from edp_mx.runtime.files import write_json
+from edp_mx.runtime.structured import unstructure
 
 
 @pytest.fixture(scope="module")
@@ -43,12 +45,12 @@ def attacked(tmp_path_factory):
 def test_what_is_written_is_what_was_measured(attacked):
     _, folder, outcome, scores = attacked
     attack, guessed = read_attack(folder), read_guesses(folder)
-    assert attack == json.loads(json.dumps(outcome))
+    assert unstructure(attack) == json.loads(json.dumps(outcome))
     assert [row["id"] for row in read_table(folder / "guesses.csv")] == list(scores.ids[:120])
-    for result in attack["results"]:
-        values = guessed.scores[result["name"]]
-        assert result["auc"]["value"] == pytest.approx(roc_auc_score(guessed.is_member, values))
-        assert result["auc"]["low"] <= result["auc"]["value"] <= result["auc"]["high"]
+    for result in attack.results:
+        values = guessed.scores[result.name]
+        assert result.auc.value == pytest.approx(roc_auc_score(guessed.is_member, values))
+        assert result.auc.low <= result.auc.value <= result.auc.high
 
 
 def test_the_numbers_of_the_pictures(attacked):
@@ -98,13 +100,13 @@ def test_bins_hold_equally_many_however_long_the_tail():
 
 def test_the_record_of_an_attack_has_the_curve(attacked):
     run, _, outcome, _ = attacked
-    run.write("record", {**record_of(), "hash": "0", "name": "x"})
+    run.write("record", changed(record_of(), hash="0", name="x"))
     (record,) = attack_records_of(run)
-    place = record["roc"]["fpr"].index(0.1)
+    place = record.roc.fpr.index(0.1)
     guessed = read_guesses(run.path / "attack-threshold")
     for result in outcome["results"]:
         curve = roc_curve(guessed.scores[result["name"]], guessed.is_member)
-        found = record["roc"]["tpr"][result["name"]]
+        found = record.roc.tpr[result["name"]]
         assert found[-1] == 1.0 and found[place] == pytest.approx(tpr_within(curve, 0.1), abs=1e-4)
 
 
@@ -158,7 +160,7 @@ def believed(monkeypatch):
     """Take `privacy.json` as it stands; the runs here have no ledger, and an ε of our choice."""
     for module in ("attack_epsilon", "attack_page", "summary"):
         name = f"edp_mx.reports.{module}.privacy_of"
-        monkeypatch.setattr(name, lambda run, notes: run.read("privacy"))
+        monkeypatch.setattr(name, lambda run, notes: run.load(Privacy))
 
 
 def run_with(folder, generator, holds_if, **origin):
@@ -168,7 +170,7 @@ def run_with(folder, generator, holds_if, **origin):
     run = RunDirectory(folder)
     write_outcome(run, "threshold", threshold_attacks(scores), scores, facts={})
     privacy = {"as_published": bound(4.4), "holds": bound(None), "holds_if": holds_if}
-    run.write("privacy", {**privacy, "delta": 1e-3})
+    run.write("privacy", {**PRIVACY, **privacy, "delta": 1e-3})
     test = {"ser": 0.1, "intent_accuracy": 0.9, "slot_f1": 0.8}
     run.write("results", {"test": test})
     return run, scores
@@ -196,7 +198,7 @@ def test_runs_are_compared_by_epsilon(generator, tmp_path):
     assert len(lines) == 3 and lines[2].split("|")[-3:-1] == ["         25,100 ", "            ∞ "]
     plot_attacks(points, tmp_path / "all.png")
     (row,) = read_table(tmp_path / "all.csv")
-    assert float(row["auc"]) == points[0].auc["value"] and row["log10_holds_if"] == ""
+    assert float(row["auc"]) == points[0].auc.value and row["log10_holds_if"] == ""
     assert row["judges"] == "all members of train against test, drawn with --seed 3"
     assert (tmp_path / "all.png").read_bytes()[:4] == b"\x89PNG"
     with pytest.raises(UserError, match="was not attacked yet"):
@@ -226,7 +228,7 @@ def test_attacks_on_different_utterances_are_marked(generator, tmp_path):
     alike = compare_attacks(points_of([run, same]))
     assert "[1]" not in alike and len(alike.splitlines()) == 4
     guesses = [Guesses("LiRA online", "says", -scores.signals.loss)]
-    for changed, footnote in (
+    for other, footnote in (
         ({"size": 0}, "all members of train against test, drawn with --seed 3"),
         ({"seed": 4}, "at most 20 members (--size) of train against test, drawn with --seed 4"),
         ({"is_balanced": True}, "at most 20 members (--size) of train against test, equally many "
@@ -234,7 +236,7 @@ def test_attacks_on_different_utterances_are_marked(generator, tmp_path):
         ({"weights": "b" * 64}, "at most 20 members (--size) of train against test, drawn with "
          "--seed 3, by the weights bbbbbbbbbbbb…"),
     ):  # fmt: skip
-        others = replace(scores, origin=replace(scores.origin, **changed))
+        others = replace(scores, origin=replace(scores.origin, **other))
         write_outcome(run, "lira", guesses, others, facts={})
         _, _, *rows, first, second = compare_attacks(points_of([run])).splitlines()
         assert ["loss [1]" in rows[0], "LiRA online [2]" in rows[1]] == [True, True]
@@ -242,7 +244,7 @@ def test_attacks_on_different_utterances_are_marked(generator, tmp_path):
             first.startswith("[1] judges at most 20 members") and second == f"[2] judges {footnote}"
         )
     attack = read_attack(run.path / "attack-lira")
-    write_json(run.path / "attack-lira" / "attack.json", {**attack, "origin": {}})
+    write_json(run.path / "attack-lira" / "attack.json", {**unstructure(attack), "origin": {}})
     with pytest.raises(UserError, match="attack.json lacks the origin of its scores .*: attack"):
         points_of([run])
 

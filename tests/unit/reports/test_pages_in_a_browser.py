@@ -8,7 +8,7 @@ from support.browser import CHROMIUM, Browser
 from support.commands import ROOT, edp_mx
 from support.made_ledgers import plan_with, write_plan
 from support.membership import made_scores
-from support.records import kept, record_of
+from support.records import changed, kept, record_of
 
 from edp_mx.attacks.directory import write_outcome
 from edp_mx.attacks.membership.thresholds import threshold_attacks
@@ -38,7 +38,7 @@ def pages(tmp_path_factory):
              "noise_multiplier": [1.0, 0.5, 0.25], "clipped_fraction": [1.0, 0.9, 0.8]}  # fmt: skip
     edp = {"privacy.micro_batches_per_worker": 8, "privacy.noise_multiplier": 1e-4}
     records = [
-        {**record_of(family="clc", ser=ser, mechanism=mechanism, **more), "by_epoch": curve}
+        changed(record_of(family="clc", ser=ser, mechanism=mechanism, **more), by_epoch=curve)
         for ser, mechanism, more in (
             (0.5, "dp_sgd", {}),
             (0.06, "none", {}),

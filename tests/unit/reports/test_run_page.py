@@ -5,7 +5,7 @@ import json
 import pytest
 from support.made_ledgers import plan_with, write_plan
 from support.membership import made_scores
-from support.records import record_of
+from support.records import changed, record_of
 
 from edp_mx.attacks.directory import write_outcome
 from edp_mx.attacks.membership.thresholds import threshold_attacks
@@ -67,8 +67,8 @@ def test_attacks_and_the_run_without_privacy_stand_on_the_page(made, generator):
     other = RunDirectory(run.path.parent / "free")
     other.path.mkdir()
     for each, mechanism in ((run, "edp_sgd"), (other, "none")):
-        each.write("environment", {"fingerprints": {"test": "same"}})
-        each.write("record", {**record_of("mine", "clc", mechanism=mechanism), "epochs": 4})
+        each.write("environment", {"fingerprints": {"test": {"key": "k", "digest": "same"}}})
+        each.write("record", changed(record_of("mine", "clc", mechanism=mechanism), epochs=4))
     scored = {"ser": 0.0456, "intent_accuracy": 0.98, "slot_f1": 0.95}
     other.write("results", {"test": scored})
     write_run_page(run, parts_of_attacks(run))

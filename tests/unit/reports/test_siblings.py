@@ -19,7 +19,7 @@ def made(tmp_path):
         record = record_of("mine", "clc", **{"mechanism": "none", **changes})
         run.write("environment", {"fingerprints": parts})
         run.write("record", record)
-        run.write("results", {"test": record["test"]})
+        run.write("results", {"test": record.test})
         return run
 
     return make

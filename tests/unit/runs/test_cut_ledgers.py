@@ -98,7 +98,7 @@ def test_an_older_run_whose_length_nothing_shows_may_not_have_less_than_it_state
     run = finished(tmp_path / "run", plan, has_end=False)
     (run.path / "record.json").unlink()
     run.metrics.unlink()
-    assert privacy_of(run, [])["holds"]["epsilon"] == pytest.approx(TRUE, rel=1e-5)
+    assert privacy_of(run, []).holds.epsilon == pytest.approx(TRUE, rel=1e-5)
     cut(run, 3)
     with pytest.raises(UserError, match=r"states ε = 6.64\d+ as published, but .* up to 4.51"):
         recount(run)
@@ -229,9 +229,9 @@ def test_a_ledger_is_counted_once_and_never_taken_for_another(tmp_path, monkeypa
     other = finished(tmp_path / "c", dataclasses.replace(SIX_EPOCHS, delta=1e-6))
     for _ in range(2):
         for run in runs:
-            assert privacy_of(run, [])["holds"]["epsilon"] == pytest.approx(TRUE, rel=1e-5)
+            assert privacy_of(run, []).holds.epsilon == pytest.approx(TRUE, rel=1e-5)
         z = SIX_EPOCHS.noise_multiplier
-        there = privacy_of(other, [])["holds"]["epsilon"]
+        there = privacy_of(other, []).holds.epsilon
         assert there == pytest.approx(epsilon_of(6, z, 1e-6), rel=1e-5)
     assert len(counts) == 2
 

@@ -4,7 +4,7 @@ import copy
 import json
 
 import pytest
-from support.records import kept, record_of
+from support.records import attack_of, kept, record_of
 from support.times import times_row
 
 from edp_mx.errors import UserError
@@ -14,6 +14,7 @@ from edp_mx.runs.attack_records import collect_attacks
 from edp_mx.runs.expected import exact_runs
 from edp_mx.runs.measured import measurements
 from edp_mx.runs.records import SORTS, collect, select
+from edp_mx.runtime.structured import unstructure
 from experiments.pages.table1 import table1
 from experiments.pages.table2 import table2_page
 from experiments.tables.query import query
@@ -21,15 +22,14 @@ from experiments.tables.times import read_times
 
 GONE = object()
 OTHERS = [GONE, None, True, "x", -1, [1], {"a": 1}]
-RECORD = {**record_of(), "machine": {"cores": 2, "packages": {"numpy": "1"},
+RECORD = {**unstructure(record_of()), "machine": {"cores": 2, "packages": {"numpy": "1"},
                                          "blas": {"numpy": {"kernels": "Haswell"}}},
           "by_epoch": {"epoch": [1, 2], "loss": [1.0, None]}}  # fmt: skip
-ATTACK = {
-    "attack": "lira", "name": RECORD["name"], "attacked_run": RECORD["hash"], "run": "0" * 16,
-    "shadows": 4,
-    "success": {"lira": {"auc": {"value": 0.6}, "tpr_at_fpr": {"0.01": {"value": 0.1}}}},
-    "roc": {"fpr": [0.1, 1], "tpr": {"lira": [0.2, 1]}},
-}  # fmt: skip
+ATTACK = unstructure(
+    attack_of(
+        record_of(), title="lira", shadows=4, roc={"fpr": [0.1, 1], "tpr": {"lira": [0.2, 1]}}
+    )
+)
 
 
 def places(value, place=()):
@@ -61,7 +61,7 @@ def read_records(folder):
     exact_runs(measurements(records))
     entries = query(records, collect_attacks([folder]))
     table1(entries, list(entries))
-    environments_of(records)
+    environments_of(each.machine for each in records)
 
 
 def read_table2(folder):
@@ -92,5 +92,5 @@ def test_no_damage_is_a_fault_of_the_program(name, value, read, tmp_path):
 
 def test_columns_of_different_lengths_are_refused(tmp_path):
     (tmp_path / "a.json").write_text(json.dumps(changed(RECORD, ("by_epoch", "epoch"), [1])))
-    with pytest.raises(UserError, match=r"a\.json: the columns of by_epoch differ in length"):
+    with pytest.raises(UserError, match=r"a\.json: by_epoch has columns that differ in length"):
         collect([tmp_path])

@@ -15,7 +15,7 @@ from edp_mx.runs.run_directory import RunDirectory
 from edp_mx.runs.sweep.processes import command
 from edp_mx.runs.sweep.trial import Trial, folder_of
 
-CONFIG = "name: run\ntraining: {epochs: 4}\nprivacy: {target_epsilon: 2.5}\n"
+CONFIG = "name: run\ntraining: {epochs: 4}\nprivacy: {mechanism: edp_sgd, target_epsilon: 2.5}\n"
 
 
 def made(tmp_path, plan=None, entries=(), done=None):

@@ -3,7 +3,7 @@
 import math
 
 import pytest
-from support.records import INFINITE, record_of
+from support.records import INFINITE, changed, record_of
 
 from edp_mx.runs.measured import chosen, epsilon_of, measurements
 
@@ -21,11 +21,11 @@ def test_seeds_are_a_mean_and_a_range_and_other_settings_are_not():
 def test_a_seed_that_was_trained_twice_counts_twice_unless_the_run_repeated_itself():
     first, second = (record_of(ser=ser, **{"training.seed": 0}) for ser in (0.3, 0.2))
     third = record_of(ser=0.4, **{"training.seed": 1})
-    repeated = {**second, "date": "2030-01-01", "seconds": 9.0}
+    repeated = changed(second, date="2030-01-01", seconds=9.0)
     (found,) = measurements([second, first, third, repeated])
     assert found.test["ser"] == pytest.approx((0.3, 0.2, 0.4)) and len(found.records) == 3
     assert found.validation == pytest.approx(0.3)
-    same_on_test = {**second, "validation": {**second["validation"], "slot_f1": 0.5}}
+    same_on_test = changed(second, validation={**second.validation, "slot_f1": 0.5})
     (found,) = measurements([second, same_on_test])
     assert len(found.records) == 2
 
@@ -33,7 +33,7 @@ def test_a_seed_that_was_trained_twice_counts_twice_unless_the_run_repeated_itse
 def test_settings_are_chosen_by_validation_and_never_by_the_test_part():
     lucky = record_of(ser=0.1, validation=0.3, **{"training.epochs": 5})
     sound = record_of(ser=0.2, validation=0.2, **{"training.epochs": 6})
-    unscored = {**record_of(ser=0.05, **{"training.epochs": 7}), "validation": None}
+    unscored = changed(record_of(ser=0.05, **{"training.epochs": 7}), validation=None)
     (best,) = chosen(measurements([unscored, lucky, sound]))
     assert best.test["ser"].mean == 0.2
     apart = [
@@ -66,9 +66,9 @@ def test_only_guarantees_of_an_utterance_at_the_usual_delta_are_compared(changes
 
 
 def test_an_epsilon_that_holds_outright_comes_before_one_with_conditions():
-    outright = {**record_of(), "holds": {"epsilon": 9.0, "log10_epsilon": 0.95}}
+    outright = changed(record_of(), holds={"epsilon": 9.0, "log10_epsilon": 0.95})
     assert (epsilon_of(outright), epsilon_of(record_of(epsilon=2.9999999))) == (9.0, 3.0)
-    assert math.isinf(epsilon_of({"holds": INFINITE, "holds_if": INFINITE}))
+    assert math.isinf(epsilon_of(changed(record_of(), holds_if=INFINITE)))
     (free,) = measurements([record_of(mechanism="none")])
     assert math.isinf(free.epsilon)
 

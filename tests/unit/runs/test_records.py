@@ -8,17 +8,19 @@ from multiprocessing import get_context
 import pytest
 import yaml
 from support.commands import edp_mx
-from support.records import lines_in
+from support.records import PRIVACY, attack_of, changed, lines_in
 
 from edp_mx.config import load_config
 from edp_mx.errors import UserError
 from edp_mx.reports.run_list import list_runs
 from edp_mx.runs import record as records
 from edp_mx.runs.attack_records import collect_attacks, keep_whole
+from edp_mx.runs.file_types import Record
 from edp_mx.runs.record import records_like, run_id, settings_hash, settings_of
 from edp_mx.runs.record_files import put_runs
 from edp_mx.runs.records import collect, select
 from edp_mx.runs.run_directory import RunDirectory
+from edp_mx.runtime.structured import structure, unstructure
 
 BOUND = {"epsilon": 8.0, "log10_epsilon": 0.903}
 INFINITE = {"epsilon": None, "log10_epsilon": None}
@@ -37,21 +39,28 @@ def hash_of(tmp_path, *settings, workers=2):
 def made(name="a", *, settings=None, workers=2, corpus="atis", ser=0.1, corpus_files=None):
     settings = {"data.corpus": corpus, "training.epochs": 3, **(settings or {})}
     scores = {"ser": ser, "intent_accuracy": 1 - ser, "slot_f1": 0.5}
-    return {
+    return structure({
         "name": name, "hash": settings_hash(settings, workers), "results_version": 1,
         "date": "2026-01-02", "corpus": corpus, "family": "clc", "mechanism": "dp_sgd",
         "test": scores, "validation": scores, "as_published": BOUND, "holds": INFINITE,
         "holds_if": {**BOUND, "conditions": ["the vocabulary were public " * 4]}, "delta": 1e-4,
         "n": 100, "epochs": 3, "steps": 30, "seconds": 5.0, "workers": workers, "machine": {},
         "corpus_files": corpus_files, "settings": settings,
-    }  # fmt: skip
+    }, Record)  # fmt: skip
+
+
+def outcome_of(attack, name, success):
+    """What is in `attack.json`."""
+    result = {**unstructure(success), "name": name, "says": "", "balanced_accuracy": None,
+              "best_balanced_accuracy": 0.5}  # fmt: skip
+    return {"attack": attack, "run": "a", "facts": {}, "results": [result]}
 
 
 def finished_run(path, record):
     """A run directory with no more than what is looked at here."""
     path.mkdir(parents=True)
     (path / "config.yaml").write_text("name: x\n")
-    for name, value in (("results", {"test": {}}), ("record", record)):
+    for name, value in (("results", {"test": {}}), ("record", unstructure(record))):
         (path / f"{name}.json").write_text(json.dumps(value))
     return RunDirectory(path)
 
@@ -100,7 +109,7 @@ def found_among(known, config, workers=2):
 def test_records_are_found_by_their_settings_and_workers(tmp_path):
     config = config_of(tmp_path, "training.epochs=5")
     record = made(settings=settings_of(config))
-    again = {**record, "date": "2030-01-01"}
+    again = changed(record, date="2030-01-01")
     assert found_among([made(), record, again], config) == [record, again]
     assert found_among([made(), record], config, workers=1) == []
     assert found_among([record], config_of(tmp_path)) == []
@@ -115,7 +124,7 @@ def test_a_record_of_a_corpus_of_ones_own_needs_the_same_files(tmp_path):
     known = records.keyed(records.content_of(corpus))
     record = made(settings=settings, corpus_files=known)
     assert found_among([record], config) == [record]
-    elsewhere = {**record, "corpus_files": {**known, "key": "another machine's"}}
+    elsewhere = changed(record, corpus_files={**known, "key": "another machine's"})
     assert found_among([elsewhere], config) == []
     corpus.write_text("another secret")
     assert found_among([record], config) == []
@@ -129,13 +138,13 @@ def test_runs_and_records_are_collected_once_and_filtered(tmp_path):
     with pytest.raises(UserError, match="is not finished"):
         keep_whole(run, tmp_path / "kept")
     run.write("results", {"test": {}})
-    said = [f"{tmp_path}/kept/runs.jsonl: b-{second['hash']}-{run_id(second)}"]
+    said = [f"{tmp_path}/kept/runs.jsonl: b-{second.hash}-{run_id(second)}"]
     for _ in range(2):
         assert keep_whole(run, tmp_path / "kept") == said
-        assert list(map(json.loads, lines_in(tmp_path / "kept")[0])) == [second]
+        assert list(map(json.loads, lines_in(tmp_path / "kept")[0])) == [unstructure(second)]
     (tmp_path / "kept" / "performance.json").write_text("[1]")
     found = collect([tmp_path / "runs", tmp_path / "kept"])
-    assert [each.record["name"] for each in select(found, [], "score")] == ["b", "a"]
+    assert [each.record.name for each in select(found, [], "score")] == ["b", "a"]
     for wheres, names in (
         (["corpus=snips"], "b"),
         (["corpus=*i*", "workers=2"], "ab"),
@@ -144,7 +153,7 @@ def test_runs_and_records_are_collected_once_and_filtered(tmp_path):
         (["model.start_from=null", "corpus=atis"], "a"),
         (["training.epochs=4"], ""),
     ):
-        assert [each.record["name"] for each in select(found, wheres)] == list(names)
+        assert [each.record.name for each in select(found, wheres)] == list(names)
     for wrong in (["corpora=atis"], ["corpus"]):
         with pytest.raises(UserError, match="--where"):
             select(found, wrong)
@@ -154,39 +163,38 @@ def test_a_second_run_with_the_same_settings_is_kept_beside_the_first(tmp_path):
     """The first with its attack in files of their own."""
     first, old, kept = made("a", ser=0.3), tmp_path / "old", tmp_path / "kept"
     old.mkdir()
-    (old / "a.json").write_text(json.dumps(first))
-    success = {"x": {"auc": {"value": 0.6}, "tpr_at_fpr": {"0.01": {"value": 0.02}}}}
-    attack = {"attack": "t", "attacked_run": first["hash"], "run": run_id(first), "name": "a",
-              "success": success}  # fmt: skip
+    (old / "a.json").write_text(json.dumps(unstructure(first)))
+    attack = unstructure(attack_of(first, "t", "x"))
     (old / "a-attack-t.json").write_text(json.dumps(attack))
     add = ["experiments.records", "add", old, "--into", kept]
     assert edp_mx(*add).stdout == "1 runs and 1 attacks added; there already were 0 and 0\n"
     assert edp_mx(*add).stdout == "0 runs and 0 attacks added; there already were 1 and 1\n"
     before = lines_in(kept)
-    assert [[json.loads(line) for line in lines] for lines in before] == [[first], [attack]]
+    assert [[json.loads(line) for line in lines] for lines in before] == [
+        [unstructure(first)],
+        [attack],
+    ]
 
-    second = {**first, "test": {**first["test"], "ser": 0.2}}
+    second = changed(first, test={**first.test, "ser": 0.2})
     run = finished_run(tmp_path / "run", second)
     folder = run.path / "attack-t"
     folder.mkdir()
-    result = {**success["x"], "name": "x", "members": 9, "non_members": 9, "confidence": 0.95}
-    result["auc"] = {"value": 0.7}
-    outcome = {"attack": "t", "facts": {}, "results": [result]}
-    (folder / "attack.json").write_text(json.dumps(outcome))
+    success = attack_of(first, "t", "x", auc=0.7).success["x"]
+    (folder / "attack.json").write_text(json.dumps(outcome_of("t", "x", success)))
     (folder / "roc.csv").write_text("attack,fpr,tpr\nx,0.0,0.25\nx,1.0,1.0\n")
     for _ in range(2):
         edp_mx("runs", "keep", run.path, "--into", kept)
         for lines, one in zip(lines_in(kept), before):
             assert len(lines) == 2 and set(one) < set(lines)
 
-    assert [each.record["test"]["ser"] for each in select(collect([kept]), [], "score")] == [
+    assert [each.record.test["ser"] for each in select(collect([kept]), [], "score")] == [
         0.2,
         0.3,
     ]
-    found = {each["run"]: each["success"]["x"]["auc"]["value"] for each in collect_attacks([kept])}
+    found = {each.run: each.success["x"].auc.value for each in collect_attacks([kept])}
     assert found == {run_id(first): 0.6, run_id(second): 0.7}
 
-    (old / "a.json").write_text(json.dumps({**first, "delta": 2e-4}))
+    (old / "a.json").write_text(json.dumps(unstructure(changed(first, delta=2e-4))))
     whole = lines_in(kept)
     said = edp_mx(*add, code=2).stderr
     assert f"a ({run_id(first)}) is there already and says something else" in said
@@ -218,7 +226,7 @@ def test_two_processes_that_keep_records_at_once_lose_none(tmp_path):
 
 @pytest.mark.parametrize("damage, said", [
     (lambda line: line[: len(line) // 2], "not JSON"),
-    (lambda line: line.replace('"n": 100', '"n": "many"'), "n is 'many', not a whole number"),
+    (lambda line: line.replace('"n": 100', '"n": "many"'), "n: 'many' is not a whole number"),
     (lambda _: '{"a": 1}', "is no record"),
 ])  # fmt: skip
 def test_a_torn_line_is_refused_with_its_file_and_number_and_nothing_is_added(
@@ -241,25 +249,28 @@ def test_what_lies_below_kept_records_is_not_among_them(tmp_path):
     add_one("a", tmp_path)
     add_one("b", tmp_path / "tradeoff")
     (found,) = collect([tmp_path])
-    assert found.place == tmp_path / "runs.jsonl" / f"a-{found.record['hash']}-{run_id(made('a'))}"
+    assert found.place == tmp_path / "runs.jsonl" / f"a-{found.record.hash}-{run_id(made('a'))}"
 
 
 def test_a_record_without_epochs_gets_those_of_its_run_s_log(tmp_path):
     old = made("a")
     run = finished_run(tmp_path / "run", old)
     keep_whole(run, tmp_path / "kept")
-    assert list(map(json.loads, lines_in(tmp_path / "kept")[0])) == [old]  # there is no log either
-    rows = [{"epoch": i, "ser": 100 / (i + 1), "loss": 1.23456 * i, "noise_multiplier": None,
+    assert list(map(json.loads, lines_in(tmp_path / "kept")[0])) == [
+        unstructure(old)
+    ]  # there is no log either
+    rows = [{"epoch": i, "ser": 100 / (i + 1), "intent_accuracy": 1.0, "slot_f1": 1.0,
+             "loss": 1.23456 * i, "noise_multiplier": None,
              "clipped_fraction": 0.5, "seconds": 3.0, "processor_seconds": None if i == 7 else 2.5}
             for i in range(200)]  # fmt: skip
     run.metrics.write_text("".join(json.dumps(row) + "\n" for row in rows))
     for places in (["kept", "run"], ["run", "kept"]):
         (found,) = collect([tmp_path / name for name in places])
-        kept = found.record["by_epoch"]
+        kept = found.record.by_epoch
         assert list(kept) == ["epoch", "loss", "validation_ser", "clipped_fraction",
                               "processor_seconds"]  # fmt: skip
         assert len(kept["epoch"]) == 60 and (kept["epoch"][0], kept["epoch"][-1]) == (1, 200)
-        assert kept["epoch"] == sorted(set(kept["epoch"]))
+        assert list(kept["epoch"]) == sorted(set(kept["epoch"]))
         for epoch, loss, ser in zip(kept["epoch"], kept["loss"], kept["validation_ser"]):
             assert loss == pytest.approx(1.23456 * (epoch - 1), rel=1e-3)
             assert ser == pytest.approx(1 / epoch, rel=1e-3)
@@ -272,11 +283,9 @@ def test_an_attack_is_kept_once_its_curve_is_drawn(tmp_path):
     """The numbers are written a second before the curve."""
     run = finished_run(tmp_path / "run", made("a"))
     folder = run.path / "attack-threshold"
-    found = {"name": "loss", "auc": 0.5, "tpr_at_fpr": {}, "members": 9, "non_members": 9}
+    success = attack_of(made("a")).success["LiRA online"]
     folder.mkdir()
-    (folder / "attack.json").write_text(
-        json.dumps({"attack": "t", "facts": {}, "results": [{**found, "confidence": 0.95}]})
-    )
+    (folder / "attack.json").write_text(json.dumps(outcome_of("t", "loss", success)))
     assert len(keep_whole(run, tmp_path / "kept")) == 1
     (folder / "roc.csv").write_text("attack,fpr,tpr\nloss,0.0,0.25\nloss,1.0,1.0\n")
     assert len(keep_whole(run, tmp_path / "kept")) == 2
@@ -303,20 +312,21 @@ def test_a_run_from_before_there_were_records_is_listed(tmp_path):
     }
     run.path.mkdir()
     run.config.write_text(yaml.safe_dump(config))
-    rows = [{"ser": ser, "intent_accuracy": 90.0, "slot_f1": 50.0} for ser in (40.0, 30.0, 35.0)]
+    rows = [{"epoch": 1 + i, "loss": 1.0, "seconds": 2.0, "ser": ser, "intent_accuracy": 90.0,
+             "slot_f1": 50.0} for i, ser in enumerate((40.0, 30.0, 35.0))]  # fmt: skip
     run.metrics.write_text("".join(json.dumps(row) + "\n" for row in rows))
     run.write("environment", {"num_workers": 2, "started": "2025-01-02T03:04:05+0000"})
     bounds = dict.fromkeys(("as_published", "holds", "holds_if"), INFINITE)
-    run.write("privacy", {**bounds, "delta": 0.1, "num_examples": 9, "steps": 12, "epochs": 4})
+    run.write("privacy", {**PRIVACY, **bounds, "delta": 0.1, "mechanism": "none"})
     test = {"ser": 0.25, "intent_accuracy": 0.5, "slot_f1": 0.5}
     run.write("results", {"test": test, "training_seconds": 7.04})
     (found,) = collect([tmp_path])
-    assert found.record["hash"] is None and found.record["test"] == test
-    assert found.record["validation"] == {"ser": 0.3, "intent_accuracy": 0.9, "slot_f1": 0.5}
-    assert found.record["by_epoch"] == {"epoch": [1, 2, 3], "validation_ser": [0.4, 0.3, 0.35]}
-    assert (found.record["epochs"], found.record["steps"], found.record["date"]) == (
+    assert found.record.hash is None and found.record.test == test
+    assert found.record.validation == {"ser": 0.3, "intent_accuracy": 0.9, "slot_f1": 0.5}
+    assert found.record.by_epoch["validation_ser"] == (0.4, 0.3, 0.35)
+    assert (found.record.epochs, found.record.steps, found.record.date) == (
         3, 9, "2025-01-02")  # fmt: skip
-    assert "private" not in json.dumps(found.record)
+    assert "private" not in json.dumps(unstructure(found.record))
 
 
 def test_a_checkpoint_is_the_same_whoever_keyed_its_origin(tmp_path):

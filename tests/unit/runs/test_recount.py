@@ -8,6 +8,7 @@ from support.made_ledgers import plan_with, poisson_plan, run_of
 
 from edp_mx.dp.accounting.ledger import read_ledger
 from edp_mx.errors import UserError
+from edp_mx.runs.file_types import Privacy
 from edp_mx.runs.recount import privacy_of, recount
 from edp_mx.runs.run_directory import RunDirectory
 
@@ -24,7 +25,7 @@ def made_run(folder, plan, *, train=None):
 @pytest.mark.parametrize("plan", [plan_with({"unit": "utterance"}), poisson_plan()])
 def test_what_agrees_is_returned_without_a_word(tmp_path, plan):
     run, notes = made_run(tmp_path / "run", plan), []
-    assert privacy_of(run, notes) == run.read("privacy") and notes == []
+    assert privacy_of(run, notes) == run.load(Privacy) and notes == []
 
 
 @pytest.mark.parametrize("key", ["as_published", "holds"])
@@ -34,7 +35,7 @@ def test_a_smaller_epsilon_in_privacy_json_is_not_believed(tmp_path, key):
     true = stated[key]["epsilon"]
     stated[key]["epsilon"] = 0.5
     run.write("privacy", stated)
-    assert privacy_of(run, notes)[key]["epsilon"] == true
+    assert getattr(privacy_of(run, notes), key).epsilon == true
     (note,) = notes
     assert "privacy.json states ε = 0.5" in note and f"{true:.6g}" in note
 

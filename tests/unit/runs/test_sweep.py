@@ -9,7 +9,7 @@ from support.commands import CONFIGS
 from support.gaussian import gaussian_delta
 from support.made_ledgers import plan_with
 from support.made_ledgers import run_of as run_of_ledger
-from support.records import record_of
+from support.records import changed, record_of
 
 from edp_mx.dp.accounting.ledger import LedgerFile, read_ledger
 from edp_mx.errors import UserError
@@ -52,14 +52,20 @@ def ser_of(rate, epoch=9):
     return abs(rate - 0.0032) + 0.01 / epoch
 
 
+def row(epoch, ser):
+    """A line of `metrics.jsonl`."""
+    scores = {"ser": ser, "intent_accuracy": 50.0, "slot_f1": 50.0}
+    return {"epoch": epoch, "loss": 1.0, "seconds": 2.0, **scores}
+
+
 def finish(run, trial, ser):
     scores = {"ser": ser, "intent_accuracy": 0.5, "slot_f1": 0.5}
     run.write("results", {"test": scores})
-    run.write("record", {
-        **record_of(), "hash": trial.hash, "settings": settings_of(trial.config), "test": scores,
-        "validation": scores, "seconds": 60.0, "delta": 1e-5,
-        "holds": {"epsilon": 2.0, "log10_epsilon": 0.30103},
-    })  # fmt: skip
+    run.write("record", changed(
+        record_of(), hash=trial.hash, settings=settings_of(trial.config), test=scores,
+        validation=scores, seconds=60.0, delta=1e-5,
+        holds={"epsilon": 2.0, "log10_epsilon": 0.30103},
+    ))  # fmt: skip
 
 
 @pytest.fixture
@@ -79,9 +85,7 @@ def trained(monkeypatch):
             is_stopped = False
             for epoch in range(1, 10):
                 with run.metrics.open("a") as file:
-                    file.write(
-                        json.dumps({"epoch": epoch, "ser": 100 * ser_of(rate, epoch)}) + "\n"
-                    )
+                    file.write(json.dumps(row(epoch, 100 * ser_of(rate, epoch))) + "\n")
                 is_stopped = is_hopeless(trial, run)
                 if is_stopped:
                     break
@@ -267,9 +271,9 @@ def test_all_that_its_trainings_have_spent_adds_up(tmp_path):
     for mu, epsilon in ((0.5, 1.17454), (1.0, 2.79957)):
         assert gaussian_delta(epsilon, mu) == pytest.approx(1 / 360, rel=1e-4)
     scores = {"ser": 0.2, "intent_accuracy": 0.5, "slot_f1": 0.5}
-    record = {**record_of(), "hash": "a", "epochs": 4, "test": scores, "seconds": 60.0,
-              "validation": scores, "holds": {"epsilon": 0.01, "log10_epsilon": -2.0},
-              "delta": 1 / 360}  # fmt: skip
+    record = changed(record_of(), hash="a", epochs=4, test=scores, seconds=60.0,
+                     validation=scores, holds={"epsilon": 0.01, "log10_epsilon": -2.0},
+                     delta=1 / 360)  # fmt: skip
     finished = RunDirectory(run_of_ledger(tmp_path / "trial-a", plan))
     finished.write("record", record)  # what it states is not believed beside its ledger
     diverged = run_of_ledger(tmp_path / "trial-b", plan, plan.entries()[:1])
@@ -282,8 +286,8 @@ def test_all_that_its_trainings_have_spent_adds_up(tmp_path):
     run_of_ledger(
         tmp_path / "trial-b-2", plan, plan.entries()[:1]
     )  # an attempt that was interrupted
-    elsewhere = {**record, "hash": "c", "holds": {"epsilon": 1.0}, "delta": 1e-4}
-    again = {**elsewhere, "date": "2030-01-01", "holds": {"epsilon": 1.5}}
+    elsewhere = changed(record, hash="c", holds={"epsilon": 1.0, "log10_epsilon": 0.0}, delta=1e-4)
+    again = changed(elsewhere, date="2030-01-01", holds={"epsilon": 1.5, "log10_epsilon": 0.176})
     trials.append(Trial({"seed": 2}, [], hash="c", records=[elsewhere, again]))  # of other folders
     spent = spent_by(trials, tmp_path)
     assert [round(each.epsilon, 3) for each in spent] == [2.8, 2.8, 1.175, 1.0, 1.5]

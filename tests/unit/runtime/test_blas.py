@@ -9,11 +9,13 @@ import sys
 import pytest
 from support.workers import run_workers
 
+from edp_mx.runs.file_types import Environment
 from edp_mx.runs.record import machine_of
 from edp_mx.runs.run_directory import environment
 from edp_mx.runtime import blas, blas_in_use
 from edp_mx.runtime.blas import NAME, Processor, candidates, name_kernels
 from edp_mx.runtime.blas_in_use import kernels_in_use
+from edp_mx.runtime.structured import structure
 
 AVX2 = frozenset(("avx", "avx2", "fma"))
 AVX512 = AVX2 | {"avx512f", "avx512cd", "avx512bw", "avx512dq", "avx512vl"}
@@ -181,6 +183,6 @@ def test_old_kernels_are_said_unless_the_user_named_them(unnamed, monkeypatch, c
 
 def test_runs_and_records_say_which_kernels_ran():
     made = environment(1)
-    assert made["blas"] == machine_of(made)["blas"] == kernels_in_use()
+    assert made["blas"] == machine_of(structure(made, Environment)).blas == kernels_in_use()
     assert made["blas"]["numpy"]["version"].count(".") == 2
-    assert machine_of({"machine": "Linux x86_64"})["blas"] is None  # of before
+    assert machine_of(Environment(machine="Linux x86_64")).blas is None  # of before

@@ -116,7 +116,7 @@ def _compare(
         "shadows' epochs": shadows.training.epochs,
         "mechanism of the run": load_config(run.config).privacy.mechanism,
         "mechanism of the shadows": shadows.privacy.mechanism,
-        "workers of the run": run.read("environment")["num_workers"],
+        "workers of the run": run.num_workers(),
         "workers of each shadow": 1,
         "shadow AUC, mean": float(np.mean(aucs)),
         "spread": "of all utterances together" if plan.shadows < FEW_SHADOWS else "of each one",

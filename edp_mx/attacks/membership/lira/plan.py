@@ -19,6 +19,7 @@ from edp_mx.data.utterance import Utterance
 from edp_mx.data.vocabulary import Vocabulary
 from edp_mx.dp.weights import write_arrays
 from edp_mx.errors import UserError
+from edp_mx.runs.file_types import SplitIds
 from edp_mx.runs.record import NO_EFFECT
 from edp_mx.runs.run_directory import RunDirectory
 from edp_mx.runtime.files import write_text
@@ -140,7 +141,7 @@ def _build_plan(
     wanted = set(ids)
     judged = [group for group in by_text.values() if any(u.id in wanted for u in group)]
     others = [group for group in by_text.values() if not any(u.id in wanted for u in group)]
-    missing = len(run.read("split")["train"]) - sum(map(len, judged)) / 2
+    missing = len(run.load(SplitIds).train) - sum(map(len, judged)) / 2
     share = min(1.0, max(0.0, missing / max(1, sum(map(len, others)))))
     return ShadowPlan(
         ids,

@@ -9,8 +9,15 @@ from edp_mx.attacks.audit.probe import Probe
 from edp_mx.attacks.audit.step import _worlds
 from edp_mx.dp.accounting.clippings import CLIP_RULES
 from edp_mx.errors import UserError
+from edp_mx.runtime.distributed import start
 
 TINY = 1e-9  # no noise to speak of
+
+
+@pytest.fixture(autouse=True, scope="module")
+def horovod():
+    """A trainer needs it."""
+    start()
 
 
 def test_the_release_is_that_of_the_examples_mean(generator):

@@ -61,8 +61,8 @@ def test_the_interval_holds_the_truth_about_as_often_as_it_says(gap, size, true,
     for trial in range(60):
         scores = generator.normal(gap * is_member, 1)
         success = measure(scores, is_member, seed=trial, draws=200, confidence=0.9)
-        _, low, high = number(success)
-        held += low <= true <= high
+        found = number(success)
+        held += found.low <= true <= found.high
     assert 44 <= held <= 60  # 54 expected; 4.3 standard deviations
 
 
@@ -94,8 +94,8 @@ def test_an_overfit_model_is_seen_through_and_a_blind_one_is_not(generator):
     assert measure(overfit.scores, labels, seed=0).auc.value > 0.9
     blind = by_name(made_scores(generator, 2000, gap=0.0))["loss"]
     auc = measure(blind.scores, np.arange(4000) < 2000, seed=0).auc
-    _, low, high = auc  # 3.92 standard errors wide
-    assert abs(auc.value - 0.5) < 1.6 * (high - low)
+    # The interval is 3.92 standard errors wide.
+    assert abs(auc.value - 0.5) < 1.6 * (auc.high - auc.low)
 
 
 def test_the_loss_is_ranked_as_it_is_and_yeoms_threshold_is_the_members_mean(generator):

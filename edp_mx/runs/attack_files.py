@@ -1,0 +1,106 @@
+"""What an attack on a run leaves: its outcome in `attack.json`, and the record of that."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Mapping, Optional, Tuple
+
+from edp_mx.runs.file_types import refuse_uneven
+from edp_mx.runtime.settings import SettingError
+from edp_mx.runtime.structured import AsRead
+
+
+@dataclass(frozen=True)
+class Estimate(AsRead):
+    """A number and its interval."""
+
+    value: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
+class AttackSuccess(AsRead):
+    """How well an attack tells members from others; `tpr_at_fpr` is by the rate, as a text."""
+
+    auc: Estimate
+    tpr_at_fpr: Mapping[str, Estimate]
+    members: int
+    non_members: int
+    confidence: float
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if "0.01" not in self.tpr_at_fpr:
+            raise SettingError("tpr_at_fpr", "lacks '0.01'")
+
+    @property
+    def tpr(self) -> Estimate:
+        """The share of members that is found at a false-positive rate of 1 %."""
+        return self.tpr_at_fpr["0.01"]
+
+
+@dataclass(frozen=True)
+class AttackResult(AttackSuccess):
+    """One of the results in `attack.json`."""
+
+    name: str
+    says: str
+    balanced_accuracy: Optional[float]
+    best_balanced_accuracy: float
+
+    @property
+    def success(self) -> AttackSuccess:
+        """What a record keeps of it."""
+        return AttackSuccess(
+            self.auc, self.tpr_at_fpr, self.members, self.non_members, self.confidence
+        )
+
+
+@dataclass(frozen=True)
+class AttackOutcome(AsRead):
+    """`attack.json`: the headline comes first among the results; `facts` explain them."""
+
+    attack: str
+    run: str
+    results: Tuple[AttackResult, ...]
+    facts: Mapping[str, Any]
+    origin: Optional[Mapping[str, Any]] = None
+
+    def __post_init__(self) -> None:
+        if not self.results:
+            raise SettingError("results", "is empty")
+
+
+@dataclass(frozen=True)
+class RocCurves(AsRead):
+    """The TPR of each result of an attack at the same false-positive rates."""
+
+    fpr: Tuple[float, ...]
+    tpr: Mapping[str, Tuple[float, ...]]
+
+    def __post_init__(self) -> None:
+        if not self.fpr or min(self.fpr) <= 0:
+            raise SettingError("fpr", "is not a list of numbers above 0")
+        refuse_uneven("tpr", {"fpr": self.fpr, **self.tpr})
+
+
+@dataclass(frozen=True)
+class AttackRecord(AsRead):
+    """What remains of an attack on a run.
+
+    Attributes:
+        run: the id of the attacked run, `record.run_id`; "" of an old record that does not say it.
+        attacked_run: the hash of its settings.
+        name: of the run.
+        success: by the name of the result.
+    """
+
+    attack: str
+    run: str
+    attacked_run: str
+    name: str
+    shadow_corpus: Optional[str]
+    shadows: Optional[int]
+    success: Mapping[str, AttackSuccess]
+    roc: Optional[RocCurves] = None
