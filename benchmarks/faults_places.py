@@ -37,14 +37,13 @@ SIZES = [
 DP = ["mechanism/dp_sgd.yaml"]
 NOISE = ["privacy.target_epsilon=null", "privacy.noise_multiplier=1.0", "privacy.chunk_size=16"]
 HEADS = ["model.trained=heads", "data.size=2000", "training.batch_size=128", "training.epochs=6"]
-AVERAGED = ["data.size=200", "training.epochs=8"]
-EMA = [*AVERAGED, "training.average.kind=ema", "training.average.decay=0.9"]
-TAIL = [*AVERAGED, "training.average.kind=tail", "training.average.tail_fraction=0.5"]
+EMA = ["data.size=200", "training.epochs=8", "training.average.kind=ema",
+       "training.average.decay=0.9"]  # fmt: skip
 RUNS = {
     "stored features": ([], HEADS),
     "stored features, DP-SGD": (DP, [*HEADS, *NOISE]),
     "average (ema)": ([], EMA),
-    "average (tail), DP-SGD": (DP, [*TAIL, *NOISE]),
+    "average (ema), DP-SGD": (DP, [*EMA, *NOISE]),
 }
 SWEEP = """\
 base: [{base}]

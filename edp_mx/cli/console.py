@@ -12,6 +12,7 @@ from edp_mx.errors import MOST_QUOTED, UserError
 from edp_mx.reports.table import fit
 from edp_mx.runtime.files import refuse_unwritable, remove_leftovers
 from edp_mx.runtime.limits import MOST_SEED
+from edp_mx.runtime.structured import unstructure
 
 
 def add_command(
@@ -94,7 +95,7 @@ def columns_of(texts: Iterable[str], settings: Any = None) -> Any:
 
 def print_json(value: Any) -> None:
     """Print a value as strict JSON (no NaN, no Infinity), indented."""
-    print(json.dumps(value, indent=2, allow_nan=False), flush=True)
+    print(json.dumps(unstructure(value), indent=2, allow_nan=False), flush=True)
 
 
 def add_wide(parser: argparse.ArgumentParser) -> None:

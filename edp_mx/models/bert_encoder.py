@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any, Dict, Iterable, List, Optional, Sequence, Tuple
+from typing import Any, Dict, Iterable, Optional, Sequence, Tuple
 
 import mxnet as mx
 import numpy as np
-from mxnet import autograd, gluon
+from mxnet import autograd
 from mxnet.gluon import nn
 
 from edp_mx.data.batching import Batch, PieceInputs
@@ -53,9 +53,6 @@ class BERTEncoder(Encoder):
         with self.name_scope():
             self.bert = BERT(config, num_pieces=num_pieces, mask_place=mask_place, prefix="")
             self.dropout = nn.Dropout(config.dropout)
-
-    def embedding_parameters(self) -> List[gluon.Parameter]:
-        return self.bert.embedding_parameters()
 
     def tables(self, vocabulary: Vocabulary) -> Dict[str, Sequence[str]]:
         """See `Encoder`."""

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Dict, List, Sequence, Tuple
+from typing import Dict, Sequence, Tuple
 
 import mxnet as mx
 import numpy as np
-from mxnet import gluon
 from mxnet.gluon import nn
 
 from edp_mx.data.config import DataConfig
@@ -94,9 +93,6 @@ class CLCEncoder(Encoder):
             self.pooling = Pooling(config.intent_pooling)
         if not is_embedding_trainable:
             self.words.weight.grad_req = "null"
-
-    def embedding_parameters(self) -> List[gluon.Parameter]:
-        return [self.words.weight]
 
     def tables(self, vocabulary: Vocabulary) -> Dict[str, Sequence[str]]:
         """See `Encoder`."""

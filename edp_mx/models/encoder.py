@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Callable, Dict, Iterable, List, Optional, Sequence, Tuple
+from typing import Any, Callable, Dict, Iterable, Optional, Sequence, Tuple
 
 import mxnet as mx
 import numpy as np
@@ -77,10 +77,6 @@ class Encoder(gluon.HybridBlock):
     def inputs(self, batch: Batch, context: mx.Context) -> Tuple[mx.nd.NDArray, ...]:
         """Return what the encoder reads of a batch, checked, as NDArrays."""
         raise NotImplementedError
-
-    def embedding_parameters(self) -> List[gluon.Parameter]:
-        """Return the parameters that `training.learning_rates.embeddings` is for."""
-        return []
 
     def frozen_part(self) -> Optional[FrozenPart]:
         """Return the frozen lower part of an encoder whose upper part is trained; None if none."""

@@ -20,8 +20,6 @@ from edp_mx.runtime.arrays import overwrite
 from edp_mx.runtime.limits import MOST_WIDE
 from edp_mx.runtime.settings import SettingError, Settings, setting
 
-SOURCES = ("update", "weight")
-
 
 class Carriers(LowRank):
     """L R x − L R x: the output stays as it is, and L and R have gradients.
@@ -51,12 +49,9 @@ class RGPSettings(Settings):
 
     Attributes:
         rgp_rank: rank of the carriers of a gradient.
-        rgp_from: what the carriers span at each step: the largest part of update (how far the
-            weights have moved; at the first step, the weights) or of weight (the weights).
     """
 
     rgp_rank: int = setting(1, at_least=1, at_most=MOST_WIDE)
-    rgp_from: str = setting("update", one_of=SOURCES)
 
 
 class RGP(LoRA):
@@ -81,23 +76,23 @@ class RGP(LoRA):
     def sizes(self, config: Any) -> Dict[str, Any]:
         return {"rank": config.rgp_rank, "scale": 1.0}
 
-    def trainer(self, encoder: gluon.Block, config: Any, *, seed: int, workers: Any, **more: Any):
+    def trainer(self, encoder: gluon.Block, config: Any, *, seed: int, workers: Any, **more: Any):  # noqa: ARG002
         """See `TrainedPart`; it chooses the first carriers."""
         from edp_mx.models.rgp_trainer import CarriedTrainer  # it loads Horovod
 
-        carried = carried_weights(encoder, source=config.rgp_from, seed=seed)
+        carried = carried_weights(encoder, seed=seed)
         return CarriedTrainer(carried=carried, workers=workers, **more)
 
 
 class CarriedWeight:
     """A weight that is updated from what is released of its carriers' gradients.
 
+    The carriers span the largest part of W − W_0; at the first step, of W_0.
+
     Args:
         weight: W (p, d), which has no gradient of its own; it counts as W_0 now.
         left: L (p, r).
         right: R (r, d).
-        source: whose largest part the carriers span: update (W − W_0; at the first step W_0) or
-            weight (W).
         seed: of the power iteration.
 
     Attributes:
@@ -106,8 +101,8 @@ class CarriedWeight:
     Guarantee: carriers and gradient are computed from the seed, from W_0, which is public, and from
         what was released before: post-processing.
 
-    Source: Yu et al. 2021, algorithms 1 and 2, with one power iteration as in their code; source
-        weight is what their code for BERT does.
+    Source: Yu et al. 2021, algorithms 1 and 2, with one power iteration as in their code.
+    Departs: their code for BERT takes the largest part of W at each step.
     """
 
     def __init__(
@@ -116,11 +111,9 @@ class CarriedWeight:
         left: gluon.Parameter,
         right: gluon.Parameter,
         *,
-        source: str = "update",
         seed: int = 0,
     ) -> None:
         self._weight, self.carriers = weight, (left, right)
-        self._source = source
         self._seed = (seed, zlib.crc32(weight.name.encode()))
         self._first = weight.data().copy()  # W_0
         self.updated = _with_gradient(weight)
@@ -137,8 +130,7 @@ class CarriedWeight:
     def refresh(self, *, step: int) -> None:
         """Choose the carriers anew, after a number of steps; the same on every worker."""
         weight, (left, right) = self._weight.data(), self.carriers
-        is_update = self._source == "update" and step > 0
-        matrix = weight - self._first if is_update else weight  # (p, d)
+        matrix = weight - self._first if step > 0 else weight  # (p, d)
         drawn = np.random.default_rng([*self._seed, step]).standard_normal(right.shape)
         start = mx.nd.array(drawn, ctx=weight.context, dtype="float32")  # (r, d)
         columns = _orthonormal(mx.nd.dot(matrix, start, transpose_b=True))  # (p, r)
@@ -147,9 +139,7 @@ class CarriedWeight:
         overwrite(right, rows.T)
 
 
-def carried_weights(
-    block: gluon.Block, *, source: str = "update", seed: int = 0
-) -> List[CarriedWeight]:
+def carried_weights(block: gluon.Block, *, seed: int = 0) -> List[CarriedWeight]:
     """Return the weights below a block that have carriers, in order."""
     parameters = block.collect_params()
     found = []
@@ -157,7 +147,7 @@ def carried_weights(
         if name.endswith(_DOWN):
             stem = name[: -len(_DOWN)]
             matrices = (parameters[f"{stem}{end}"] for end in ("weight", _UP, _DOWN))
-            found.append(CarriedWeight(*matrices, source=source, seed=seed))
+            found.append(CarriedWeight(*matrices, seed=seed))
     return found
 
 

@@ -76,7 +76,7 @@ def build_training(
         workers=workers,
         permit=spending.permit,
         heartbeat=heartbeat,
-        average=_average(config, trainer, training.epochs * sampler.steps_per_epoch),
+        average=_average(config, trainer),
     )
     return Training(prepared, whole, flat, spending, loop)
 
@@ -96,21 +96,15 @@ def _trainer(
     )
 
 
-def _average(
-    config: ExperimentConfig, trainer: PrivateTrainer, total_steps: int
-) -> Optional[WeightAverage]:
+def _average(config: ExperimentConfig, trainer: PrivateTrainer) -> Optional[WeightAverage]:
     """The average of the trained weights; None if none is configured."""
     if config.training.average.kind == "none":
         return None
-    return WeightAverage(trainer.parameters, config.training.average, total_steps=total_steps)
+    return WeightAverage(trainer.parameters, decay=config.training.average.decay)
 
 
 def set_learning_rates(model: TaskModel, base: float, rates: LearningRates) -> None:
-    """Give each parameter of a group its learning rate, as a multiple of the base."""
+    """Give the parameters of the heads their learning rate, as a multiple of the base."""
     heads = [p for head in model.heads.values() for p in head.collect_params().values()]
-    for parameters, rate in (
-        (model.encoder.embedding_parameters(), rates.embeddings),
-        (heads, rates.heads),
-    ):
-        for parameter in parameters:
-            parameter.lr_mult = 1.0 if rate is None else rate / base
+    for parameter in heads:
+        parameter.lr_mult = 1.0 if rates.heads is None else rates.heads / base

@@ -243,7 +243,7 @@ class _Run:
             average=self.average.values if self.average else {},
             ledger_size=mark.size if mark else 0,
             ledger_digest=mark.digest if mark else "",
-        ).write(self.directory.checkpoint, keep=self.config.training.checkpoints.keep)
+        ).write(self.directory.checkpoint)
         refuse_lost(self.directory)  # after the checkpoint, so that no step is repeated
 
     def _row(self, epoch: EpochSummary, scores: Mapping[str, Any]) -> Dict[str, Any]:

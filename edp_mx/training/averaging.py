@@ -11,53 +11,40 @@ from mxnet import gluon
 
 from edp_mx.runtime.arrays import overwrite
 from edp_mx.runtime.npz import Arrays
-from edp_mx.training.config import Average
 
 
 class WeightAverage:
-    """A running average of trained weights.
+    """An exponential moving average of trained weights.
 
     The average is only read: training goes on from the last weights.
 
     Args:
         parameters: that are trained.
-        config: which steps count how much.
-        total_steps: of the whole run.
+        decay: the share of the average that is kept at each step; less at the beginning.
 
     Source: De et al. 2022 ("Unlocking high-accuracy differentially private image classification"),
-    section 3.4, for the exponential average and its warm-up; Polyak and Juditsky 1992 for the mean
-    of the last steps.
+    section 3.4, with its warm-up.
     """
 
-    def __init__(
-        self, parameters: List[gluon.Parameter], config: Average, *, total_steps: int
-    ) -> None:
+    def __init__(self, parameters: List[gluon.Parameter], *, decay: float) -> None:
         self._parameters = {parameter.name: parameter for parameter in parameters}
-        self._config = config
+        self._decay = decay
         self._values: Arrays = {}
-        self._first = round((1 - config.tail_fraction) * total_steps)
 
     def add(self, step: int) -> None:
-        """Add the weights after a step, from 0; a step before the tail adds nothing."""
-        if self._config.kind == "tail" and step < self._first:
-            return
+        """Add the weights after a step, from 0."""
         mx.nd.waitall()
+        share = np.float32(1 - min(self._decay, (1 + step) / (10 + step)))
         for name, parameter in self._parameters.items():
             weights = parameter.data().asnumpy()  # a copy
             if name not in self._values:
                 self._values[name] = weights
             else:
-                self._values[name] += self._share(step) * (weights - self._values[name])
-
-    def _share(self, step: int) -> np.float32:
-        """The share of a step's weights in the average after it."""
-        if self._config.kind == "tail":
-            return np.float32(1 / (step - self._first + 1))
-        return np.float32(1 - min(self._config.decay, (1 + step) / (10 + step)))
+                self._values[name] += share * (weights - self._values[name])
 
     @property
     def values(self) -> Arrays:
-        """The averages by parameter; empty before the first step that counts."""
+        """The averages by parameter; empty before the first step."""
         return self._values
 
     def resume(self, values: Arrays) -> None:

@@ -6,7 +6,6 @@ from dataclasses import dataclass, field
 from typing import Optional
 
 from edp_mx.runtime.limits import (
-    KEPT,
     MOST_AT_ONCE,
     MOST_COUNTED,
     MOST_EPOCHS,
@@ -20,14 +19,12 @@ from edp_mx.runtime.settings import Settings, setting
 
 @dataclass(frozen=True)
 class LearningRates(Settings):
-    """Learning rates that differ from `training.learning_rate`; left out, a group has that one.
+    """Learning rates that differ from `training.learning_rate`, which is the default.
 
     Attributes:
-        embeddings: a CLC's word vectors; a BERT's pieces, positions and token types.
         heads: intent layer, slot layer and CRF, which a pre-trained encoder lacks.
     """
 
-    embeddings: Optional[float] = setting(None, above=0, at_most=MOST_NORM)
     heads: Optional[float] = setting(None, above=0, at_most=MOST_NORM)
 
 
@@ -64,15 +61,12 @@ class Average(Settings):
     """The average of the weights that a run is scored with and ends with.
 
     Attributes:
-        kind: none (the last weights), ema (an exponential moving average over the steps) or tail
-            (the mean over the last steps).
-        decay: of ema: what is kept of the average at each step; less at the beginning.
-        tail_fraction: of tail: the share of all steps that is averaged.
+        kind: none (the last weights) or ema (an exponential moving average over the steps).
+        decay: the share of the average that ema keeps at each step; less at the beginning.
     """
 
-    kind: str = setting("none", one_of=("none", "ema", "tail"))
+    kind: str = setting("none", one_of=("none", "ema"))
     decay: float = setting(0.99, above=0, below=1)
-    tail_fraction: float = setting(0.3, above=0, at_most=1)
 
 
 @dataclass(frozen=True)
@@ -86,13 +80,10 @@ class Checkpoints(Settings):
         every_steps: number of steps of an epoch between two checkpoints; 0 means that there are
             none within an epoch.
         every_minutes: the same by the clock, about; 0 means that the clock decides nothing.
-        keep: number of checkpoints that are kept; where the last one is damaged, the one before it
-            is used.
     """
 
     every_steps: int = setting(0, at_least=0, at_most=MOST_COUNTED)
     every_minutes: float = setting(0.0, at_least=0, at_most=MOST_SECONDS)
-    keep: int = setting(KEPT, at_least=1, at_most=MOST_WIDE)
 
 
 @dataclass(frozen=True)

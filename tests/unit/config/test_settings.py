@@ -78,7 +78,7 @@ IMPOSSIBLE = {
                  "intermediate_size": 0, "max_positions": 2, "activation": "swish",
                  "layer_norm_epsilon": 0.0, "dropout": -0.1, "frozen_layers": -1,
                  "trained": "words", "heads": "mine", "lora_rank": 0, "lora_alpha": 0.0,
-                 "prefix_length": 0, "rgp_rank": 0, "rgp_from": "gradient", "features": "first",
+                 "prefix_length": 0, "rgp_rank": 0, "features": "first",
                  "intents": "asked",
                  "intent_weight": -1.0},
     PrivacyConfig: {"mechanism": "magic", "max_utterances_per_user": 0,
@@ -94,9 +94,9 @@ IMPOSSIBLE = {
                      "learning_rate": 0.0, "weight_decay": -1e-5,
                      "seed": -1, "checkpoint": "first", "early_stop_patience": -1,
                      "length_buckets": -1, "evaluation_batch_size": 0, "watchdog_seconds": 0.0},
-    Average: {"kind": "mean", "decay": 1.0, "tail_fraction": 0.0},
-    Checkpoints: {"every_steps": -1, "every_minutes": -0.5, "keep": 0},
-    LearningRates: {"embeddings": -1.0, "heads": math.inf},
+    Average: {"kind": "mean", "decay": 1.0},
+    Checkpoints: {"every_steps": -1, "every_minutes": -0.5},
+    LearningRates: {"heads": math.inf},
     Schedule: {"kind": "cubic", "warmup_fraction": 1.0},
 }  # fmt: skip
 
