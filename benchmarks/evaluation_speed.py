@@ -25,7 +25,7 @@ from edp_mx.data.corpus import load_corpus
 from edp_mx.data.utterance import Utterance
 from edp_mx.runs.build import encode_part, model_for, vocabulary_for
 from edp_mx.runs.run_directory import RunDirectory
-from edp_mx.runs.trained import TrainedRun
+from edp_mx.runs.trained_run import TrainedRun
 from edp_mx.runtime import distributed
 from edp_mx.runtime.distributed import Workers
 from edp_mx.training.evaluate import score_corpus

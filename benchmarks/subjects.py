@@ -8,7 +8,7 @@ import mxnet as mx
 import numpy as np
 
 from edp_mx.data.batching import Batch, PieceInputs, WordInputs
-from edp_mx.data.states import StoredStates
+from edp_mx.data.stored_states import StoredStates
 from edp_mx.dp.privacy.clipping import Losses
 from edp_mx.dp.privacy.flat import FlatGradients
 from edp_mx.dp.privacy.layers import layers_of

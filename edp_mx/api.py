@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from edp_mx.attacks.request import AttackRequest
     from edp_mx.dp.accounting.guarantee import Guarantee
     from edp_mx.runs.run_directory import RunDirectory
-    from edp_mx.runs.trained import TrainedRun
+    from edp_mx.runs.trained_run import TrainedRun
     from edp_mx.tasks.model import Answer
 
 PathLike = Union[str, Path]
@@ -68,7 +68,7 @@ def load(run: PathLike) -> TrainedRun:
     Raises:
         UserError: the run is not there, not finished, or damaged.
     """
-    from edp_mx.runs.trained import load_run
+    from edp_mx.runs.trained_run import load_run
 
     return load_run(Path(run))
 

@@ -13,7 +13,7 @@ from edp_mx.data.labels import LabelsConfig
 from edp_mx.data.readers.columns_config import NONE
 from edp_mx.dp.accounting.config import PrivacyConfig
 from edp_mx.errors import UserError
-from edp_mx.models.checkpoints.adopted import adopt_sizes
+from edp_mx.models.checkpoints.inherited_settings import adopt_sizes
 from edp_mx.models.clc import CLCConfig
 from edp_mx.models.encoder import ModelConfig
 from edp_mx.models.registry import FAMILIES

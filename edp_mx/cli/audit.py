@@ -19,7 +19,7 @@ from edp_mx.cli.console import (
     whole,
     written_as,
 )
-from edp_mx.runs.planned import load_planned
+from edp_mx.runs.early_plan import load_planned
 from edp_mx.runs.run_directory import RunDirectory
 from edp_mx.runtime.progress import progress_bar
 

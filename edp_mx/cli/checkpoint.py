@@ -80,7 +80,7 @@ def run_import(arguments: argparse.Namespace) -> int:
 def run_export(arguments: argparse.Namespace) -> int:
     """Write the BERT of a run, with its heads."""
     from edp_mx.runs.export import export
-    from edp_mx.runs.trained import load_run
+    from edp_mx.runs.trained_run import load_run
 
     out = arguments.out
     refuse_filled(out)

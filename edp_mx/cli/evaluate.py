@@ -39,8 +39,8 @@ def run(arguments: argparse.Namespace) -> int:
     """Predict, score and print."""
     from edp_mx.data.readers import read_utterances
     from edp_mx.reports import baselines
-    from edp_mx.reports.siblings import describe_without_privacy
-    from edp_mx.runs.trained import load_run
+    from edp_mx.reports.run_without_privacy import describe_without_privacy
+    from edp_mx.runs.trained_run import load_run
 
     trained = load_run(arguments.run_directory)
     task = trained.task

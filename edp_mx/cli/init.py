@@ -191,8 +191,8 @@ def _outlook(config: Any) -> List[str]:
     """Say what measured runs let expect, for each family; without records, that there are none."""
     from edp_mx.models.registry import FAMILIES
     from edp_mx.reports.expectation import say
-    from edp_mx.runs.expected import exact_runs, expect
-    from edp_mx.runs.measured import measurements
+    from edp_mx.runs.expected_scores import exact_runs, expect
+    from edp_mx.runs.measurements import measurements
     from edp_mx.runs.records import collect
 
     n, epsilon = len(config.corpus.split.train), float(config.epsilon)

@@ -44,8 +44,8 @@ def run(arguments: argparse.Namespace) -> int:
         )
     from edp_mx.reports.calibration_report import CalibrationReport
     from edp_mx.reports.expectation import Expectation
-    from edp_mx.runs.expected import exact_runs, expect, nearest
-    from edp_mx.runs.measured import measurements
+    from edp_mx.runs.expected_scores import exact_runs, expect, nearest
+    from edp_mx.runs.measurements import measurements
     from edp_mx.runs.recipe import Recipe
     from edp_mx.runs.records import collect
 

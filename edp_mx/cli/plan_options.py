@@ -46,7 +46,7 @@ def plan_of(arguments: argparse.Namespace, files: Sequence[Path]) -> Tuple[Plan,
     Raises:
         UserError: something is missing or impossible; a key is named as by `train`.
     """
-    from edp_mx.runs.planned import load_planned, plan_of_config
+    from edp_mx.runs.early_plan import load_planned, plan_of_config
 
     given = {name: getattr(arguments, name, None) for name in KEYS}
     given = {name: value for name, value in given.items() if value is not None}
@@ -73,7 +73,7 @@ def plan_of(arguments: argparse.Namespace, files: Sequence[Path]) -> Tuple[Plan,
 
 def delta_of(text: str) -> float:
     """Read `--delta` of a RUN as the key that it stands for."""
-    from edp_mx.runs.planned import load_planned
+    from edp_mx.runs.early_plan import load_planned
 
     return load_planned((), [f"privacy.delta={text}"]).privacy.delta
 

@@ -57,7 +57,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Predict each utterance and print it."""
-    from edp_mx.runs.trained import load_run
+    from edp_mx.runs.trained_run import load_run
 
     trained = load_run(arguments.run_directory)
     if arguments.utterances == ["-"]:

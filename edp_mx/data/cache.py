@@ -16,11 +16,11 @@ from typing import Any, Callable, Iterable, Iterator, Optional, Tuple
 
 import numpy as np
 
-from edp_mx.data.store import Stored, open_store
+from edp_mx.data.arrow_file import Stored, open_store
 from edp_mx.errors import UserError
+from edp_mx.runtime.disk_cache import MOST_DAYS, is_foreign
 from edp_mx.runtime.files import sha256_of, user_cache
 from edp_mx.runtime.progress import Heartbeat
-from edp_mx.runtime.remembered import MOST_DAYS, is_foreign
 
 logger = logging.getLogger(__name__)
 

@@ -11,15 +11,15 @@ from typing import Dict, Iterable, Mapping, Optional, Sequence, Tuple
 
 import numpy as np
 
+from edp_mx.data.arrow_file import write_store
 from edp_mx.data.cache import cache_folder, cache_key, keep, open_cached
+from edp_mx.data.columnar_corpus import select
 from edp_mx.data.config import DataConfig
 from edp_mx.data.fingerprint import fingerprint
 from edp_mx.data.ids import digest_of, refuse_repeated
 from edp_mx.data.readers import files_of, require_own_split
 from edp_mx.data.sources import find_corpus, is_made, stream_corpus
 from edp_mx.data.splits import PARTS, Split, own_split, split_by_keys
-from edp_mx.data.store import write_store
-from edp_mx.data.stored import select
 from edp_mx.data.strata import keys_of
 from edp_mx.data.synthetic import STANDINS, grammar_files
 from edp_mx.data.users import names_users

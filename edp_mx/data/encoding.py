@@ -8,9 +8,9 @@ from typing import Iterator, Optional, Sequence, Tuple, Union
 import numpy as np
 
 from edp_mx.data.batching import Batch, Inputs, PieceTable, WordTable, gather
+from edp_mx.data.columnar_corpus import numbered
 from edp_mx.data.columns import Columns, chunks
-from edp_mx.data.states import StoredStates
-from edp_mx.data.stored import numbered
+from edp_mx.data.stored_states import StoredStates
 from edp_mx.data.utterance import Utterance
 from edp_mx.data.vocabulary import Vocabulary
 from edp_mx.errors import UserError

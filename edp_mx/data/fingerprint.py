@@ -10,7 +10,7 @@ import tempfile
 from pathlib import Path
 from typing import Dict, Iterable, Iterator, Mapping, Optional, Tuple
 
-from edp_mx.data.stored import StoredUtterances
+from edp_mx.data.columnar_corpus import StoredUtterances
 from edp_mx.data.utterance import Utterance
 from edp_mx.errors import UserError
 

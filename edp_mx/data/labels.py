@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, List, Optional, Sequence, Set, Tuple
 
+from edp_mx.data.columnar_corpus import intents_of, tags_of
 from edp_mx.data.readers.columns_config import NONE
-from edp_mx.data.stored import intents_of, tags_of
 from edp_mx.data.utterance import Utterance
 from edp_mx.errors import UserError
 from edp_mx.runtime.files import path_field

@@ -8,7 +8,7 @@ from typing import Any, Dict, Sequence, Tuple
 
 import numpy as np
 
-from edp_mx.data.stored import ids_at
+from edp_mx.data.columnar_corpus import ids_at
 from edp_mx.data.strata import places_where, strata
 from edp_mx.data.utterance import Utterance
 from edp_mx.errors import UserError

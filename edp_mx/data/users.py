@@ -6,8 +6,8 @@ from typing import Sequence
 
 import numpy as np
 
+from edp_mx.data.columnar_corpus import StoredUtterances, ids_at, numbered
 from edp_mx.data.columns import Texts, chunks
-from edp_mx.data.stored import StoredUtterances, ids_at, numbered
 from edp_mx.data.utterance import Utterance
 from edp_mx.errors import UserError
 

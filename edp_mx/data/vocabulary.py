@@ -7,10 +7,10 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Dict, List, Optional, Sequence, Tuple
 
+from edp_mx.data.columnar_corpus import token_counts
 from edp_mx.data.embeddings import read_embedding_words
 from edp_mx.data.labels import LabelsConfig, check_path, labels_of, source_of
 from edp_mx.data.readers.assembly import read_lines
-from edp_mx.data.stored import token_counts
 from edp_mx.data.tokenizer import Tokenizer, tokenizer_from_json
 from edp_mx.data.utterance import Utterance
 from edp_mx.errors import UserError

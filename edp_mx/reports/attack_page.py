@@ -10,7 +10,7 @@ from edp_mx.attacks.settings_differences import describe_differences
 from edp_mx.errors import UserError
 from edp_mx.reports.attack_pictures import plot_histograms, plot_roc
 from edp_mx.reports.panels import Picture
-from edp_mx.reports.parts import Cell, Part, PartTable, as_html
+from edp_mx.reports.report_parts import Cell, Part, PartTable, as_html
 from edp_mx.reports.summary import footnotes, format_epsilon, format_holding_epsilon
 from edp_mx.runs.attack_files import AttackOutcome, AttackResult, Estimate
 from edp_mx.runs.attack_records import read_attack

@@ -12,9 +12,9 @@ from edp_mx.dp.accounting.samplers import SAMPLERS
 from edp_mx.reports.calibration_report import CalibrationReport, rounded_up
 from edp_mx.reports.summary import stated_note
 from edp_mx.reports.table import WIDTH, render_table
-from edp_mx.runs.expected import Expected
+from edp_mx.runs.expected_scores import Expected
 from edp_mx.runs.file_types import Record
-from edp_mx.runs.measured import SCORES, Measurement
+from edp_mx.runs.measurements import SCORES, Measurement
 from edp_mx.runs.recipe import Recipe
 
 HEADER = ("corpus", "family", "SER %", "intents %", "F1 %", "read off n", "and ε")

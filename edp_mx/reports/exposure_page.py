@@ -12,7 +12,7 @@ from edp_mx.attacks.canaries.exposure import BY_CHANCE
 from edp_mx.reports.attack_page import warnings_of, write_page
 from edp_mx.reports.figures import BLUE, VERMILION, build_figure, label_axes, save_figure
 from edp_mx.reports.panels import Picture
-from edp_mx.reports.parts import Part, PartTable
+from edp_mx.reports.report_parts import Part, PartTable
 from edp_mx.reports.table import render_table
 from edp_mx.runtime.files import write_csv
 from edp_mx.runtime.json_text import read_json

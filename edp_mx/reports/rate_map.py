@@ -11,7 +11,7 @@ import numpy as np
 from edp_mx.reports.figures import build_panels, label_axes
 from edp_mx.reports.ser_plots import STYLES, Plot, number_of
 from edp_mx.reports.table import render_table
-from edp_mx.runs.measured import Measurement
+from edp_mx.runs.measurements import Measurement
 from edp_mx.runs.records import value_of
 
 HEADER = ("corpus", "family", "mechanism", "ε", "n", "trained", "batch", "rate", "valid. SER %",

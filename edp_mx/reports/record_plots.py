@@ -10,7 +10,7 @@ from edp_mx.reports.figures import save_figure
 from edp_mx.reports.rate_map import plot_by_batch_and_rate
 from edp_mx.reports.ser_plots import Plot, plot_by_epsilon, plot_by_utterances
 from edp_mx.runs.file_types import Record
-from edp_mx.runs.measured import Measurement, chosen, measurements
+from edp_mx.runs.measurements import Measurement, chosen, measurements
 from edp_mx.runtime.files import write_text
 
 CHOSEN = (

@@ -7,9 +7,9 @@ from typing import List, Optional, Sequence, Tuple
 
 from edp_mx.errors import UserError
 from edp_mx.reports.panels import Picture
-from edp_mx.reports.parts import Cell, Part, PartTable, as_html, as_markdown
 from edp_mx.reports.provenance import environments_of, not_covered
 from edp_mx.reports.record_plots import CHOSEN
+from edp_mx.reports.report_parts import Cell, Part, PartTable, as_html, as_markdown
 from edp_mx.reports.ser_plots import Plot, plot_by_epsilon
 from edp_mx.reports.summary import (
     footnotes,
@@ -21,7 +21,7 @@ from edp_mx.reports.summary import (
 from edp_mx.runs.attack_files import AttackRecord
 from edp_mx.runs.attack_records import collect_attacks
 from edp_mx.runs.file_types import Record
-from edp_mx.runs.measured import chosen, measurements
+from edp_mx.runs.measurements import chosen, measurements
 from edp_mx.runs.records import collect
 from edp_mx.runtime.files import write_text
 from edp_mx.tasks.registry import by_task

@@ -6,8 +6,8 @@ from typing import List, Sequence
 
 from edp_mx.reports.baselines import verdict
 from edp_mx.reports.curves import pictures_of_curves
-from edp_mx.reports.parts import Cell, Part, PartTable, as_html
-from edp_mx.reports.siblings import without_privacy
+from edp_mx.reports.report_parts import Cell, Part, PartTable, as_html
+from edp_mx.reports.run_without_privacy import without_privacy
 from edp_mx.runs.file_types import Privacy, Results, StatedBound
 from edp_mx.runs.recount import privacy_of
 from edp_mx.runs.run_directory import RunDirectory

@@ -13,7 +13,7 @@ from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
 from edp_mx.reports.figures import COLOURS, MOST_COLUMNS, build_panels, label_axes
 from edp_mx.reports.table import render_table
-from edp_mx.runs.measured import Measurement, Spread
+from edp_mx.runs.measurements import Measurement, Spread
 
 EPSILONS = (3.0, 8.0)  # of the plot against the number of utterances
 HEADER = ("corpus", "family", "mechanism", "ε", "n", "SER %", "from–to", "intents %", "slot F1",

@@ -8,7 +8,7 @@ from typing import Any, Dict, List, Optional, Sequence
 from edp_mx.dp.accounting.lognumber import NO_PROTECTION
 from edp_mx.errors import UserError
 from edp_mx.reports.baselines import describe_baseline, verdict
-from edp_mx.reports.siblings import describe_without_privacy, without_privacy
+from edp_mx.reports.run_without_privacy import describe_without_privacy, without_privacy
 from edp_mx.reports.table import render_table
 from edp_mx.runs.file_types import Privacy, Record, Results, StatedBound, WithBounds
 from edp_mx.runs.records import are_stated

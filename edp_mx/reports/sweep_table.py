@@ -10,7 +10,7 @@ from typing import Any, List, Mapping, Sequence
 from edp_mx.errors import UserError
 from edp_mx.reports.table import render_table
 from edp_mx.runs.sweep.config import overrides_of
-from edp_mx.runs.sweep.spent import spent_by
+from edp_mx.runs.sweep.total_epsilon import spent_by
 from edp_mx.runs.sweep.trial import Trial
 
 

@@ -10,13 +10,13 @@ import mxnet as mx
 import numpy as np
 
 from edp_mx.config import ExperimentConfig
+from edp_mx.data.columnar_corpus import lines_of
 from edp_mx.data.config import DataConfig
 from edp_mx.data.corpus import Corpus
 from edp_mx.data.embeddings import load_embeddings
 from edp_mx.data.encoding import EncodedCorpus, encode
 from edp_mx.data.sources import public_sample, refuse_private_lists
 from edp_mx.data.splits import PARTS
-from edp_mx.data.stored import lines_of
 from edp_mx.data.tokenizer import Tokenizer, load_tokenizer
 from edp_mx.data.utterance import Utterance
 from edp_mx.data.vocabulary import Vocabulary

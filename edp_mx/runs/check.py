@@ -19,8 +19,8 @@ from edp_mx.dp.accounting.units import UNITS
 from edp_mx.dp.checkpoint_file import place_of
 from edp_mx.runs.ancestors import brought_along
 from edp_mx.runs.build import start_for, vocabulary_for
-from edp_mx.runs.evidence import Evidence
 from edp_mx.runs.interrupted import resumes_with
+from edp_mx.runs.ledger_evidence import Evidence
 from edp_mx.runs.plan import plan_for, sampler_for
 from edp_mx.runs.recount import guarantee_ahead
 from edp_mx.runs.run_directory import RunDirectory

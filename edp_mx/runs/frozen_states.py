@@ -12,7 +12,7 @@ import numpy as np
 
 from edp_mx.data.batching import Batch, PieceInputs, WordInputs
 from edp_mx.data.encoding import EncodedCorpus, evaluation_batches
-from edp_mx.data.states import StoredStates
+from edp_mx.data.stored_states import StoredStates
 from edp_mx.models.encoder import FrozenPart
 from edp_mx.runtime.progress import Heartbeat, no_heartbeat
 

@@ -18,7 +18,7 @@ from edp_mx.dp.sampling.dealing import deal
 from edp_mx.dp.sampling.draws import Sampler
 from edp_mx.runs.ancestors import Brought
 from edp_mx.runs.declarations import declarations_of
-from edp_mx.runs.planned import plan_before_data
+from edp_mx.runs.early_plan import plan_before_data
 
 
 def sampler_for(

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any, Dict, List, Mapping
 
 from edp_mx.dp.accounting.plan import Plan
+from edp_mx.runs.early_plan import load_planned, plan_of_config
 from edp_mx.runs.file_types import Record
-from edp_mx.runs.measured import Measurement
-from edp_mx.runs.planned import load_planned, plan_of_config
+from edp_mx.runs.measurements import Measurement
 from edp_mx.runs.records import value_of
 from edp_mx.runtime.yaml_tree import leaves, read_layers
 

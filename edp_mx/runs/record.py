@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, Any, Dict, Iterable, Iterator, Mapping, Option
 from edp_mx.data.fingerprint import is_same, keyed
 from edp_mx.data.origin import ORIGIN
 from edp_mx.errors import UserError
-from edp_mx.runs.by_epoch import by_epoch
-from edp_mx.runs.evidence import END
+from edp_mx.runs.epoch_columns import by_epoch
 from edp_mx.runs.file_types import (
     Environment,
     Machine,
@@ -24,6 +23,7 @@ from edp_mx.runs.file_types import (
     Results,
     Scores,
 )
+from edp_mx.runs.ledger_evidence import END
 from edp_mx.runs.recount import privacy_of
 from edp_mx.runs.run_directory import RunDirectory
 from edp_mx.runs.written_settings import WrittenSettings

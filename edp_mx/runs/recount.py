@@ -21,11 +21,11 @@ from edp_mx.dp.accounting.ledger_account import LedgerAccount, account_for
 from edp_mx.dp.accounting.lognumber import LogNumber
 from edp_mx.dp.accounting.plan import Plan
 from edp_mx.errors import UserError
-from edp_mx.runs.evidence import END, Evidence
 from edp_mx.runs.file_types import Privacy, SplitIds, StatedBound
+from edp_mx.runs.ledger_evidence import END, Evidence
 from edp_mx.runs.run_directory import RunDirectory
+from edp_mx.runtime.disk_cache import remembered
 from edp_mx.runtime.files import sha256_of
-from edp_mx.runtime.remembered import remembered
 from edp_mx.runtime.structured import structure
 
 SECONDS = 3.0  # of processor time that a table of epochs may take for ε that were not counted yet

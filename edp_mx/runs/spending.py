@@ -9,7 +9,7 @@ from edp_mx.dp.accounting.ledger import LedgerFile
 from edp_mx.dp.accounting.plan import Plan
 from edp_mx.dp.checkpoint_file import newest_mark
 from edp_mx.dp.spending import Spending
-from edp_mx.runs.evidence import Evidence
+from edp_mx.runs.ledger_evidence import Evidence
 from edp_mx.runs.recount import guarantee_ahead
 from edp_mx.runs.run_directory import RunDirectory
 from edp_mx.runtime.distributed import Workers

@@ -20,14 +20,14 @@ from edp_mx.dp.weights import save_weights
 from edp_mx.errors import UserError
 from edp_mx.runs.ancestors import origin_of_run
 from edp_mx.runs.build_training import Training, build_training
+from edp_mx.runs.epoch_report import EpsilonSoFar, describe_epoch
 from edp_mx.runs.epoch_sums import begin_of, clipping_of, sums_of
-from edp_mx.runs.evidence import END
 from edp_mx.runs.export import export
 from edp_mx.runs.interrupted import resumes_with
+from edp_mx.runs.ledger_evidence import END
 from edp_mx.runs.prepare import prepare, short_hash
 from edp_mx.runs.record import make_record
 from edp_mx.runs.run_directory import RunDirectory
-from edp_mx.runs.so_far import EpsilonSoFar, describe_epoch
 from edp_mx.runs.start_of_run import has_started, refuse_lost, refuse_other_start, write_start
 from edp_mx.runtime.blas_in_use import warn_of_slow_kernels
 from edp_mx.runtime.distributed import Workers

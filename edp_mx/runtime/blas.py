@@ -15,7 +15,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Callable, Collection, Dict, FrozenSet, List, NamedTuple, Optional
 
-from edp_mx.runtime.remembered import remembered
+from edp_mx.runtime.disk_cache import remembered
 
 NAME = "OPENBLAS_CORETYPE"  # what OpenBLAS reads when it is loaded
 WITHOUT_AVX = frozenset(

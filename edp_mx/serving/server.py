@@ -11,7 +11,7 @@ from edp_mx.config import load_config
 from edp_mx.data.tokenization import Cut
 from edp_mx.reports.pages import render_page
 from edp_mx.runs.run_directory import RunDirectory
-from edp_mx.runs.trained import load_run
+from edp_mx.runs.trained_run import load_run
 from edp_mx.serving.app import App
 from edp_mx.serving.batcher import Batcher, Predict
 from edp_mx.serving.connections import Server

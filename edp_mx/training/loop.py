@@ -23,8 +23,8 @@ from edp_mx.runtime.progress import Heartbeat, Progress, no_heartbeat, no_progre
 from edp_mx.tasks.model import TaskModel
 from edp_mx.training.averaging import WeightAverage
 from edp_mx.training.config import TrainingConfig
-from edp_mx.training.ending import Ending, nobody_asks
-from edp_mx.training.pace import Pace
+from edp_mx.training.step_groups import Pace
+from edp_mx.training.stop_request import Ending, nobody_asks
 
 T = TypeVar("T")
 

@@ -10,10 +10,10 @@ import numpy as np
 from edp_mx.dp.accounting.lognumber import LogNumber
 from edp_mx.dp.accounting.zcdp import log_epsilon_simple, log_rho_simple
 from edp_mx.reports.panels import Picture
-from edp_mx.reports.parts import Part, PartTable
+from edp_mx.reports.report_parts import Part, PartTable
 from edp_mx.reports.sweep_plot import Point, plot_sweep
 from edp_mx.runs.file_types import Record
-from edp_mx.runs.measured import Spread, spread_of
+from edp_mx.runs.measurements import Spread, spread_of
 from edp_mx.runs.record import validation_cost
 from edp_mx.runs.records import value_of
 from experiments.tables.methods import METHODS, method_of

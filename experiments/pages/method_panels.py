@@ -19,7 +19,7 @@ from typing import (
 from matplotlib.axes import Axes
 
 from edp_mx.runs.attack_files import AttackRecord
-from edp_mx.runs.measured import Spread, granted, spread_of
+from edp_mx.runs.measurements import Spread, granted, spread_of
 from edp_mx.runs.record import run_id
 from experiments.pages.method_plots import Panel, Style
 from experiments.tables.query import LIRA, PAPERS_ATTACK, Entry, Key, best_lira

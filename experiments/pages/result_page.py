@@ -5,11 +5,11 @@ from __future__ import annotations
 from itertools import product
 from typing import List, Mapping, Sequence, Tuple
 
-from edp_mx.reports.parts import MISSING, Part, PartTable
 from edp_mx.reports.records_page import drawn, ends_with, ser_by_epsilon
+from edp_mx.reports.report_parts import MISSING, Part, PartTable
 from edp_mx.runs.attack_files import AttackRecord
 from edp_mx.runs.file_types import Record
-from edp_mx.runs.measured import spread_of
+from edp_mx.runs.measurements import spread_of
 from experiments.pages.grid_choice import choice_of_settings
 from experiments.pages.method_panels import (
     AUC,

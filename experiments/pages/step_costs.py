@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import List, Mapping, Optional, Tuple
 
-from edp_mx.reports.parts import Part, PartTable
+from edp_mx.reports.report_parts import Part, PartTable
 from edp_mx.reports.table import show_quartiles
 from edp_mx.runtime.json_text import read_json
 from edp_mx.runtime.settings import SettingError

@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 from typing import Dict, List, Mapping, NamedTuple, Optional, Sequence
 
-from edp_mx.reports.parts import MISSING, Cell, Part, PartTable
+from edp_mx.reports.report_parts import MISSING, Cell, Part, PartTable
 from edp_mx.reports.summary import footnotes, log10_or_infinity, stars_of
 from edp_mx.runs.file_types import StatedBound
-from edp_mx.runs.measured import Spread
+from edp_mx.runs.measurements import Spread
 from experiments.tables.methods import METHODS
 from experiments.tables.paper import TABLE_1, name_of
 from experiments.tables.query import Entry, Key

@@ -6,7 +6,7 @@ from itertools import product
 from typing import Iterator, List, Mapping
 
 from edp_mx.data.synthetic.grammar import STANDINS
-from edp_mx.reports.parts import Part
+from edp_mx.reports.report_parts import Part
 from edp_mx.runs.file_types import Record
 from edp_mx.runs.records import value_of
 from experiments.tables.methods import CORPORA, FAMILIES, METHODS

@@ -5,8 +5,8 @@ from __future__ import annotations
 import shlex
 from typing import List, Sequence
 
-from edp_mx.reports.parts import Part, as_markdown
 from edp_mx.reports.records_page import environment, summary_of
+from edp_mx.reports.report_parts import Part, as_markdown
 from edp_mx.runs.attack_files import AttackRecord
 from edp_mx.runs.file_types import Record
 from experiments.pages.grid_choice import choice_of_settings

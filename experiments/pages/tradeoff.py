@@ -11,10 +11,10 @@ from typing import Any, Dict, Mapping, NamedTuple, Optional, Sequence, Tuple
 from matplotlib.ticker import NullFormatter
 
 from edp_mx.reports.figures import COLOURS, build_panels, label_axes, save_figure
-from edp_mx.reports.parts import MISSING
+from edp_mx.reports.report_parts import MISSING
 from edp_mx.reports.summary import log10_or_infinity
 from edp_mx.reports.table import render_table
-from edp_mx.runs.measured import granted
+from edp_mx.runs.measurements import granted
 from experiments.pages.table1 import in_percent
 from experiments.tables.methods import Method
 from experiments.tables.paper import name_of

@@ -21,7 +21,7 @@ from typing import (
 
 from edp_mx.runs.attack_files import AttackRecord, AttackSuccess
 from edp_mx.runs.file_types import Record
-from edp_mx.runs.measured import Measurement, Spread, measurements, spread_of
+from edp_mx.runs.measurements import Measurement, Spread, measurements, spread_of
 from edp_mx.runs.record import run_id
 from experiments.tables.methods import METHODS, method_of
 from experiments.tables.pooled import Pooled

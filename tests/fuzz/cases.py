@@ -369,7 +369,7 @@ class Runs(Subject):
 
     def read(self, folder):
         from edp_mx.reports.summary import compare, compare_as_json
-        from edp_mx.reports.watching import screen
+        from edp_mx.reports.watch_screen import screen
         from edp_mx.runs.interrupted import resumes_with
         from edp_mx.runs.records import collect, select
 

@@ -14,7 +14,7 @@ from edp_mx.attacks.membership.scores import MembershipScores, hash_of
 from edp_mx.attacks.settings_differences import OTHER_MODEL_SETTINGS, OTHER_SETTINGS
 from edp_mx.cli import main
 from edp_mx.runs.build import encode_part
-from edp_mx.runs.trained import load_run
+from edp_mx.runs.trained_run import load_run
 
 TINY = ["data.size=300", "data.embeddings.dimension=16", "model.hidden_size=16",
         "model.character_filters=4", "model.dropout=0", "training.epochs=20",

@@ -16,7 +16,7 @@ from edp_mx.attacks.membership.thresholds import Guesses, threshold_attacks
 from edp_mx.cli import main
 from edp_mx.data.synthetic import make_utterances
 from edp_mx.runs.build import encode_part
-from edp_mx.runs.trained import load_run
+from edp_mx.runs.trained_run import load_run
 
 # 500 training utterances, 100 epochs, no dropout; small, so that ten of them take five minutes.
 SETTINGS = ["data.size=1112", "data.embeddings.dimension=32", "model.hidden_size=32",

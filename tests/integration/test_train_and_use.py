@@ -29,7 +29,7 @@ from edp_mx.api import predict
 from edp_mx.config import load_config
 from edp_mx.data import corpus
 from edp_mx.metrics.spans import balanced
-from edp_mx.runs.trained import load_run
+from edp_mx.runs.trained_run import load_run
 from edp_mx.runtime.files import write_csv
 from edp_mx.serving.server import cut_of
 

@@ -3,8 +3,8 @@
 import numpy as np
 from hypothesis import strategies as st
 
+from edp_mx.data.arrow_file import open_store, write_store
 from edp_mx.data.splits import PARTS, split_by_keys
-from edp_mx.data.store import open_store, write_store
 from edp_mx.data.strata import keys_of
 from edp_mx.data.utterance import Utterance
 

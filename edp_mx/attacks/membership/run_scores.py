@@ -15,7 +15,7 @@ from edp_mx.data.encoding import EncodedCorpus, evaluation_batches
 from edp_mx.errors import UserError
 from edp_mx.runs.build import encode_part
 from edp_mx.runs.run_directory import RunDirectory
-from edp_mx.runs.trained import load_run
+from edp_mx.runs.trained_run import load_run
 from edp_mx.runtime.progress import Progress
 from edp_mx.tasks.model import TaskModel
 

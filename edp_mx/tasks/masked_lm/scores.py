@@ -7,7 +7,7 @@ from typing import Any, Dict, Iterable, Sequence
 
 import numpy as np
 
-from edp_mx.data.stored import token_counts
+from edp_mx.data.columnar_corpus import token_counts
 from edp_mx.data.tokenizer import Tokenizer
 from edp_mx.data.utterance import Utterance
 from edp_mx.errors import UserError

@@ -24,7 +24,7 @@ from edp_mx.models.checkpoints.names import shapes_of
 from edp_mx.models.lora import LoRA
 from edp_mx.runs.build import model_for
 from edp_mx.runs.run_directory import RunDirectory
-from edp_mx.runs.trained import load_run
+from edp_mx.runs.trained_run import load_run
 
 CONFIGS = Path(__file__).resolve().parents[3] / "configs"
 TINY = BERTConfig(num_layers=1, num_heads=2, hidden_size=6, intermediate_size=5, max_positions=64)

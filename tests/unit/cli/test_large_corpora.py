@@ -29,7 +29,7 @@ def clone(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("EDP_MX_CACHE", str(tmp_path / "cache"))
     monkeypatch.setattr("edp_mx.data.corpus.KEPT_FROM", 200)
-    monkeypatch.setattr("edp_mx.data.spool._FLUSH", 100)
+    monkeypatch.setattr("edp_mx.data.column_files._FLUSH", 100)
     monkeypatch.setattr("edp_mx.data.columns._CHUNK", 100)
     monkeypatch.setattr("edp_mx.cli.init.STANDIN_SIZE", 50)
 

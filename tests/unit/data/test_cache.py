@@ -16,9 +16,9 @@ from support.jsonl import write_jsonl
 from edp_mx.data import cache as cache_module
 from edp_mx.data import corpus as corpus_module
 from edp_mx.data.cache import MOST_DAYS, cache_folder, cache_key
+from edp_mx.data.columnar_corpus import StoredUtterances
 from edp_mx.data.config import DataConfig
 from edp_mx.data.corpus import load_corpus
-from edp_mx.data.stored import StoredUtterances
 from edp_mx.data.synthetic import make_utterances
 from edp_mx.errors import UserError
 

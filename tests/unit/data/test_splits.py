@@ -15,12 +15,12 @@ from support.utterances import ids_of, say, split_corpus, stored
 
 from edp_mx.data import columns as columns_module
 from edp_mx.data import corpus as corpus_module
+from edp_mx.data.columnar_corpus import StoredUtterances
 from edp_mx.data.config import DataConfig
 from edp_mx.data.corpus import load_corpus
 from edp_mx.data.fingerprint import fingerprint
 from edp_mx.data.readers import read_utterances
 from edp_mx.data.splits import PARTS, Split, own_split, users_on_two_sides
-from edp_mx.data.stored import StoredUtterances
 from edp_mx.data.strata import keys_of
 from edp_mx.data.synthetic import make_utterances
 from edp_mx.data.users import names_users, users_of

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from support.records import lines_in
 
-from edp_mx.runs.measured import spread_of
+from edp_mx.runs.measurements import spread_of
 from experiments.command import parse
 from experiments.pages.tradeoff import Curve, Point, beaten_by
 from experiments.tables.query import Entry

@@ -11,7 +11,7 @@ from support.records import kept, record_of
 from edp_mx.reports.figures import BLUE, VERMILION
 from edp_mx.reports.rate_map import plot_by_batch_and_rate
 from edp_mx.reports.ser_plots import plot_by_epsilon, plot_by_utterances
-from edp_mx.runs.measured import chosen, measurements
+from edp_mx.runs.measurements import chosen, measurements
 
 
 def rows(plot):

@@ -22,7 +22,7 @@ from edp_mx.runs.interrupted import resumes_with
 from edp_mx.runs.recount import privacy_of, recount
 from edp_mx.runs.run_directory import RunDirectory
 from edp_mx.runs.spending import RunSpending
-from edp_mx.runtime import remembered
+from edp_mx.runtime import disk_cache
 from edp_mx.runtime.distributed import start
 
 COMMANDS = (
@@ -221,9 +221,9 @@ def test_where_only_the_record_is_that_is_said_once(tmp_path, monkeypatch):
 def test_a_ledger_is_counted_once_and_never_taken_for_another(tmp_path, monkeypatch):
     counts = []
     monkeypatch.setattr(counted, "_code", lambda: str(tmp_path))  # nothing is known yet
-    original = remembered.write_json
+    original = disk_cache.write_json
     monkeypatch.setattr(
-        remembered, "write_json", lambda *given: (counts.append(1), original(*given))
+        disk_cache, "write_json", lambda *given: (counts.append(1), original(*given))
     )
     runs = [finished(tmp_path / name) for name in ("a", "b")]
     other = finished(tmp_path / "c", dataclasses.replace(SIX_EPOCHS, delta=1e-6))

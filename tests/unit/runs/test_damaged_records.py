@@ -11,8 +11,8 @@ from edp_mx.errors import UserError
 from edp_mx.reports.provenance import environments_of
 from edp_mx.reports.run_list import list_runs
 from edp_mx.runs.attack_records import collect_attacks
-from edp_mx.runs.expected import exact_runs
-from edp_mx.runs.measured import measurements
+from edp_mx.runs.expected_scores import exact_runs
+from edp_mx.runs.measurements import measurements
 from edp_mx.runs.records import SORTS, collect, select
 from edp_mx.runtime.structured import unstructure
 from experiments.pages.table1 import table1

@@ -14,7 +14,7 @@ from edp_mx.runs import train as runs
 from edp_mx.runs.build import model_for
 from edp_mx.runs.prepare import prepare_corpus
 from edp_mx.runs.run_directory import RunDirectory
-from edp_mx.runs.trained import load_run
+from edp_mx.runs.trained_run import load_run
 from edp_mx.runtime.distributed import start
 from edp_mx.runtime.npz import read_arrays
 from edp_mx.runtime.progress import no_progress

@@ -21,7 +21,7 @@ from edp_mx.runs.sweep.budget import Limits
 from edp_mx.runs.sweep.config import load_sweep
 from edp_mx.runs.sweep.processes import Ended
 from edp_mx.runs.sweep.search import Sweep
-from edp_mx.runs.sweep.spent import spent_by
+from edp_mx.runs.sweep.total_epsilon import spent_by
 from edp_mx.runs.sweep.trial import Trial, last_sentence
 
 RATES = [0.001, 0.002, 0.003, 0.004, 0.005, 0.006, 0.007]

@@ -5,7 +5,7 @@ import pytest
 from edp_mx.errors import UserError
 from edp_mx.reports.summary import compare
 from edp_mx.runs.run_directory import RunDirectory
-from edp_mx.runs.trained import load_run
+from edp_mx.runs.trained_run import load_run
 
 
 def test_a_run_that_never_began_or_has_not_ended_says_so(tmp_path):

@@ -12,7 +12,7 @@ from edp_mx.data.encoding import encode
 from edp_mx.data.labels import LabelsConfig, labels_of
 from edp_mx.data.readers import read_utterances
 from edp_mx.data.readers.columns_config import NONE, ColumnsConfig
-from edp_mx.data.states import StoredStates
+from edp_mx.data.stored_states import StoredStates
 from edp_mx.data.utterance import Utterance
 from edp_mx.data.vocabulary import Vocabulary
 from edp_mx.data.wordpiece import WordPiece

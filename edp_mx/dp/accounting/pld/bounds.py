@@ -18,8 +18,8 @@ from edp_mx.dp.accounting.pld.convolution import (
     convolve,
     split_up,
 )
+from edp_mx.dp.accounting.pld.multiplier_groups import Part
 from edp_mx.dp.accounting.pld.pairs import OUTSIDE, Cells, cells_of
-from edp_mx.dp.accounting.pld.parts import Part
 from edp_mx.dp.accounting.pld.window import Window, window_of
 
 PER_STDDEV = 512  # cells of outcomes in one standard deviation of the noise

@@ -8,7 +8,7 @@ from typing import Optional, Sequence, Tuple
 from edp_mx.dp.accounting.events import Event
 from edp_mx.dp.accounting.pld.bounds import Steps, lower_on, upper_on
 from edp_mx.dp.accounting.pld.convolution import LARGEST_SIZE, Lattice, make_lattice
-from edp_mx.dp.accounting.pld.parts import parts_of
+from edp_mx.dp.accounting.pld.multiplier_groups import parts_of
 
 DROPPED = (1e-9, 1e-5, 1e-3)  # of δ, given up for a smaller window where that is needed
 CLOSE = 3e-3  # of ε; the bound is close if a quarter of the spacing gains no more

@@ -14,7 +14,7 @@ from support.golden_vectors import cases
 from threadpoolctl import threadpool_limits
 
 from edp_mx.dp.accounting.events import Composition, Event
-from edp_mx.dp.accounting.pld import parts
+from edp_mx.dp.accounting.pld import multiplier_groups
 from edp_mx.dp.accounting.pld.interval import epsilon_poisson_pld, upper_epsilon_poisson_pld
 from edp_mx.dp.accounting.pld.refine import DirectedBounds
 from edp_mx.dp.accounting.zcdp import log_epsilon_exact, log_rho_of
@@ -169,7 +169,7 @@ def test_a_rate_of_almost_one_is_a_rate_of_one(delta):
 def test_many_multipliers_are_bounded_from_both_sides(monkeypatch):
     steps = [(0.02, 3.0 / (1 + 0.1 * t), 20) for t in range(20)]
     exact = {n: interval(steps, 1e-5, n) for n in ("zero_out", "replace_one")}
-    monkeypatch.setattr(parts, "MOST_MULTIPLIERS", 10)
+    monkeypatch.setattr(multiplier_groups, "MOST_MULTIPLIERS", 10)
     loose = {n: interval(steps, 1e-5, n) for n in exact}
     for neighbours, found in loose.items():
         assert found.lower <= exact[neighbours].upper and exact[neighbours].lower <= found.upper

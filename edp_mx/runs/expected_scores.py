@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Callable, Dict, Iterable, List, Sequence, Tuple
 
 from edp_mx.errors import UserError
-from edp_mx.runs.measured import SCORES, Measurement, chosen
+from edp_mx.runs.measurements import SCORES, Measurement, chosen
 from edp_mx.runs.records import value_of
 
 REACH_N = 2.0  # the factor by which n may lie outside of what was measured on a corpus

@@ -11,15 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.utterances import drawn_pairs, ids_of, split_corpus, stored, utterance_of
 
+from edp_mx.data import column_files
 from edp_mx.data import columns as columns_module
-from edp_mx.data import spool as spool_module
-from edp_mx.data.config import DataConfig
-from edp_mx.data.corpus import load_corpus
-from edp_mx.data.encoding import encode
-from edp_mx.data.fingerprint import fingerprint
-from edp_mx.data.labels import LabelsConfig
-from edp_mx.data.splits import PARTS
-from edp_mx.data.stored import (
+from edp_mx.data.columnar_corpus import (
     StoredUtterances,
     ids_at,
     intents_of,
@@ -28,6 +22,12 @@ from edp_mx.data.stored import (
     tags_of,
     token_counts,
 )
+from edp_mx.data.config import DataConfig
+from edp_mx.data.corpus import load_corpus
+from edp_mx.data.encoding import encode
+from edp_mx.data.fingerprint import fingerprint
+from edp_mx.data.labels import LabelsConfig
+from edp_mx.data.splits import PARTS
 from edp_mx.data.synthetic import make_utterances
 from edp_mx.data.utterance import Utterance
 from edp_mx.data.vocabulary import Vocabulary, VocabularyConfig
@@ -52,7 +52,7 @@ def utterances_of(contents):
 def small_pieces(monkeypatch):
     """What is done some thousands at a time is done three at a time."""
     monkeypatch.setattr(columns_module, "_CHUNK", 3)
-    monkeypatch.setattr(spool_module, "_FLUSH", 3)
+    monkeypatch.setattr(column_files, "_FLUSH", 3)
 
 
 @settings(max_examples=30)
@@ -228,6 +228,6 @@ def test_an_id_that_occurs_twice_is_refused(tmp_path, monkeypatch):
     with pytest.raises(UserError, match="the id 'v' occurs twice"):
         stored(utterances, tmp_path)
     # Hashes that meet by chance are no repeat.
-    monkeypatch.setattr(spool_module, "digest_of", lambda _: 0)
+    monkeypatch.setattr(column_files, "digest_of", lambda _: 0)
     (tmp_path / "other").mkdir()
     assert len(stored(utterances[:3], tmp_path / "other").utterances) == 3

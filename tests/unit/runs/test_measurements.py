@@ -5,7 +5,7 @@ import math
 import pytest
 from support.records import INFINITE, changed, record_of
 
-from edp_mx.runs.measured import chosen, epsilon_of, measurements
+from edp_mx.runs.measurements import chosen, epsilon_of, measurements
 
 
 def test_seeds_are_a_mean_and_a_range_and_other_settings_are_not():

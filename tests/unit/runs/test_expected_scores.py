@@ -6,8 +6,8 @@ import pytest
 from support.records import record_of
 
 from edp_mx.errors import UserError
-from edp_mx.runs.expected import exact_runs, expect, nearest
-from edp_mx.runs.measured import measurements
+from edp_mx.runs.expected_scores import exact_runs, expect, nearest
+from edp_mx.runs.measurements import measurements
 from edp_mx.runs.recipe import Recipe
 
 

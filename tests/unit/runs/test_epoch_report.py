@@ -6,8 +6,8 @@ import pytest
 from support.made_ledgers import plan_with
 
 from edp_mx.dp.accounting.guarantee import guarantee
-from edp_mx.runs import so_far
-from edp_mx.runs.so_far import EpsilonSoFar, describe_epoch
+from edp_mx.runs import epoch_report
+from edp_mx.runs.epoch_report import EpsilonSoFar, describe_epoch
 from edp_mx.tasks.intent_slot.task import INTENT_SLOT
 from edp_mx.training.loop import EpochSummary
 
@@ -29,7 +29,7 @@ class Spending:
 @pytest.fixture
 def clock(monkeypatch):
     now = [0.0]
-    monkeypatch.setattr(so_far.time, "perf_counter", lambda: now[0])
+    monkeypatch.setattr(epoch_report.time, "perf_counter", lambda: now[0])
     return now
 
 
@@ -53,7 +53,7 @@ def test_slow_counts_are_left_out_but_the_last(clock):
         for epoch in range(last + 1)
     ]
     assert counted[0] and counted[last]
-    assert clock[0] <= (so_far.SHARE * 400 + 2.0) + 2.0
+    assert clock[0] <= (epoch_report.SHARE * 400 + 2.0) + 2.0
 
 
 def test_without_a_mechanism_there_is_no_epsilon(clock):

@@ -9,12 +9,12 @@ from typing import Any, Callable, Dict, Iterable, Mapping, Optional, Tuple
 
 import numpy as np
 
+from edp_mx.data.column_files import NAMES, Spool
+from edp_mx.data.columnar_corpus import StoredUtterances
 from edp_mx.data.columns import Columns, Texts, chunks
 from edp_mx.data.fingerprint import Fingerprint, hashed_text
 from edp_mx.data.ids import refuse_repeated
 from edp_mx.data.splits import PARTS, Split
-from edp_mx.data.spool import NAMES, Spool
-from edp_mx.data.stored import StoredUtterances
 from edp_mx.data.users import names_users, users_of
 from edp_mx.data.utterance import Utterance
 from edp_mx.errors import UserError

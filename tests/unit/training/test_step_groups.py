@@ -3,7 +3,7 @@
 import pytest
 
 from edp_mx.training.config import Checkpoints
-from edp_mx.training.pace import Pace
+from edp_mx.training.step_groups import Pace
 
 
 def stretches(config, steps, *, epochs=1, seconds=lambda step: 1.0):
