@@ -1,8 +1,9 @@
 """What a run gives away against how well it understands: eDP-SGD, DP-SGD, and plain under-fitting.
 
 Small models, as `experiments.table1 --small` trains them. Each run is attacked by the paper's
-attack and by LiRA; what has a record in results/tradeoff is not trained again. Writes
-results/tradeoff.md and docs/pictures/tradeoff.png. With --dry-run it trains nothing.
+attack and by LiRA; what has a record in results/tradeoff is trained again only where an attack
+needs the run. Writes results/tradeoff.md and docs/pictures/tradeoff.png. With --dry-run it trains
+nothing.
 """
 
 import argparse
@@ -20,7 +21,7 @@ from edp_mx.runtime.files import write_text
 from edp_mx.runtime.progress import start_logging
 from experiments.command import main
 from experiments.pages.tradeoff import Curve, Point, draw, page
-from experiments.tables.attacks import attack_cells, shadow_cells
+from experiments.tables.attacks import attack_cells, shadow_cells, want_runs
 from experiments.tables.cells import Cell, Request, cells_of, find_for_cell
 from experiments.tables.fill import fill, look_up, problems
 from experiments.tables.methods import FAMILIES, Method
@@ -140,6 +141,7 @@ def train(request: Request, cells: Sequence[Cell], arguments: argparse.Namespace
     with closing(trainings):
         look_up([*cells, *shadows], trainings)
         if not arguments.dry_run:
+            want_runs(request, cells, shadows, arguments.runs, RECORDS)
             budget = Budget(Limits(hours=arguments.budget_hours, at_once=1))
             fill(cells, shadows, trainings, budget, records=RECORDS)
             said = attack_cells(request, cells, shadows, trainings, budget, records=RECORDS)

@@ -106,13 +106,18 @@ def table_of(points: Sequence[Point]) -> str:
 
 
 def draw(found: Mapping[Tuple[str, str], Sequence[Point]], picture: Path) -> None:
-    """Draw SER against the AUC of each attack, a panel for each corpus, family and attack."""
+    """Draw SER against the AUC of each attack, a panel for each corpus, family and attack.
+
+    Edge cases: draws nothing where no attack was made on three runs.
+    """
     shown = {}
     for (place, points), (field, attack) in product(found.items(), ATTACKS.items()):
         aucs = [(each, each.auc(field)) for each in points if not each.curve.only]
         measured = [(each, 100 * auc) for each, auc in aucs if auc is not None]
         if len(measured) > 2:
             shown[place, attack] = measured
+    if not shown:
+        return
     figure, panels = build_panels(len(shown), 5.2, 4.2, columns=2, least_columns=2, below=0.9)
     drawn: Dict[str, Any] = {}
     names = list(dict.fromkeys(each.curve.name for its in shown.values() for each, _ in its))

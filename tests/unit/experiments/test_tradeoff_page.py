@@ -8,7 +8,7 @@ from support.records import lines_in
 
 from edp_mx.runs.measurements import spread_of
 from experiments.command import parse
-from experiments.pages.tradeoff import Curve, Point, beaten_by
+from experiments.pages.tradeoff import Curve, Point, beaten_by, draw
 from experiments.tables.query import Entry
 from experiments.tradeoff import measured
 
@@ -40,6 +40,13 @@ def test_a_noisy_run_is_beaten_by_the_plain_one_that_is_no_worse_and_gives_less_
     entry = Entry(records=(), ser=spread_of([0.11]), auc=spread_of([0.5]))
     without_lira = Point("z₀ = 0.1", Curve("eDP-SGD", {}), entry)
     assert beaten_by(without_lira, plain) == "SGD, stopped early, after 4 epochs"
+
+
+def test_runs_that_were_not_attacked_are_not_drawn(tmp_path):
+    entry = Entry(records=(), ser=spread_of([0.1]))
+    points = [Point("z₀ = 0.1", Curve("eDP-SGD", {}), entry)] * 3
+    draw({("snips", "clc"): points}, tmp_path / "a.png")
+    assert not any(tmp_path.iterdir())
 
 
 def test_the_page_is_what_the_records_say(tmp_path, monkeypatch):
