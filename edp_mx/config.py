@@ -105,10 +105,10 @@ def load_config(files: Files, overrides: Overrides = (), *, kind: Any = Experime
 
 
 def _adopt_sizes(tree: Tree, origins: Origins) -> None:
-    """Take a BERT's sizes from its checkpoint, but for those that stand in the same place.
+    """Fill in a model's sizes from its start: a checkpoint, or another run.
 
-    In place of those of other files, that is, which were meant for another checkpoint: a `--set`
-    holds, and so does the config.yaml of a run, where all settings stand in one file.
+    Sizes given with `--set`, or in the file that names the start, win; sizes in other files were
+    meant for another start and are replaced.
     """
 
     def is_default(key: str, start: str) -> bool:
@@ -118,7 +118,7 @@ def _adopt_sizes(tree: Tree, origins: Origins) -> None:
             and size.split(", line ")[0] != (checkpoint.split(", line ")[0])
         )
 
-    adopt_sizes(tree, is_default)
+    adopt_sizes(tree, is_default, family=CLCConfig.family)
 
 
 def dump_config(config: Any) -> str:

@@ -140,4 +140,6 @@ def build_encoder(config: CLCConfig, data: DataConfig, vocabulary: Vocabulary) -
     )
 
 
-FAMILY = Family(name="clc", config=CLCConfig, has_pieces=False, build=build_encoder)
+_SIZES = ("character_dimension", "character_filters", "character_width", "hidden_size",
+          "num_layers")  # fmt: skip
+FAMILY = Family("clc", CLCConfig, has_pieces=False, build=build_encoder, sizes=_SIZES)

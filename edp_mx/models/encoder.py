@@ -29,8 +29,8 @@ class ModelConfig(Settings):
         trained: all, heads (the encoder is frozen, and its outputs are computed once) or biases
             (of the encoder, and the heads).
         start_from: a folder to start from: a finished run, or for a BERT a checkpoint in Hugging
-            Face's layout. What fits is taken, and it counts as public unless it is from the same
-            corpus.
+            Face's layout. Its sizes are taken where none are set beside it, and the weights that
+            fit; they count as public unless they are from the same corpus.
         heads: drawn, or names: with a run in start_from, a label that the run does not know starts
             from the run's labels that are most alike in name.
         intents: how the intent is read; pooled: from one vector of the utterance.
@@ -139,6 +139,7 @@ class Family:
         read_checkpoint: settings → the pre-trained weights to start from, with their `tokenizer`;
             None where the settings name none, or where a family cannot start from any.
         load_checkpoint: (encoder, weights) sets the encoder's values.
+        sizes: the settings below `model` in which a model and its start must agree.
     """
 
     name: str
@@ -147,3 +148,4 @@ class Family:
     build: Callable[..., Encoder]
     read_checkpoint: Callable[[Any], Optional[Any]] = lambda config: None  # noqa: ARG005
     load_checkpoint: Optional[Callable[[Any, Any], None]] = None
+    sizes: Tuple[str, ...] = ()

@@ -40,7 +40,7 @@ def start_for(config: ExperimentConfig) -> Optional[Any]:
     """Read the weights that the model starts from; None where it starts from none."""
     start = config.model.start_from
     if start is not None and not (Path(start) / CONFIG).is_file():
-        return RunStart.read(Path(start))
+        return RunStart.read(Path(start), config.model)
     return family_of(config.model).read_checkpoint(config.model)
 
 

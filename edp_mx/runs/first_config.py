@@ -24,8 +24,8 @@ from edp_mx.data.users import HOW_TO_NAME, names_users, users_of
 from edp_mx.dp.accounting.choices import choose_delta
 from edp_mx.dp.accounting.units import UNITS
 from edp_mx.errors import UserError
-from edp_mx.models.checkpoints.config import ADOPTED
 from edp_mx.models.checkpoints.huggingface import CONFIG
+from edp_mx.models.registry import FAMILIES
 from edp_mx.runs.run_directory import RunDirectory
 from edp_mx.runtime.progress import Progress, no_progress
 from edp_mx.runtime.yaml_tree import quoted
@@ -37,8 +37,6 @@ _SHARES = {"train": 0.8, "validation": 0.1, "test": 0.1}
 _LARGEST_BATCH = 4096  # that was measured
 _FAMILY = "clc"  # of a model that starts from drawn weights
 _WORKERS = 8  # a batch is a multiple of it, so that 1, 2, 4 or 8 workers divide it
-_CLC_SIZES = ("character_dimension", "character_filters", "character_width", "hidden_size",
-              "num_layers")  # fmt: skip
 
 
 class Recipe(NamedTuple):
@@ -65,14 +63,14 @@ RECIPES = {
         ("configs/model/bert_fine_tuning.yaml", "configs/recipe/heads.yaml"),
         1 / 3,
         (110, 110),
-        tuple(f"model.{key}" for key in ADOPTED),
+        tuple(f"model.{key}" for key in FAMILIES["bert"].sizes),
     ),
     "clc": Recipe(
         "A small CLC",
         ("configs/model/clc.yaml", "configs/recipe/clc.yaml"),
         1 / 4,
         (60, 20),
-        (*(f"model.{key}" for key in _CLC_SIZES), "data.embeddings.dimension"),
+        (*(f"model.{key}" for key in FAMILIES["clc"].sizes), "data.embeddings.dimension"),
     ),
 }
 

@@ -14,7 +14,9 @@ from edp_mx.config import load_config
 from edp_mx.data.tokenizer import Tokenizer
 from edp_mx.data.vocabulary import Vocabulary
 from edp_mx.errors import UserError
+from edp_mx.models.encoder import ModelConfig
 from edp_mx.models.label_names import alike_tags, most_alike, named_rows, transitions_by_kind
+from edp_mx.models.registry import family_of
 from edp_mx.models.trained_part import TrainedPart
 from edp_mx.models.trained_parts import PARTS
 from edp_mx.runs.run_directory import RunDirectory
@@ -42,16 +44,26 @@ class RunStart:
     part: TrainedPart = PARTS["all"]
 
     @classmethod
-    def read(cls, folder: Path) -> RunStart:
+    def read(cls, folder: Path, ours: ModelConfig) -> RunStart:
         """Read a run.
 
+        Args:
+            ours: the settings of the model that starts from it.
+
         Raises:
-            UserError: it is not the folder of a finished run, or a file of it is damaged.
+            UserError: it is not the folder of a finished run, a file of it is damaged, or its
+                model has other sizes than ours.
         """
         run = RunDirectory.existing(folder)
         vocabulary = Vocabulary.from_json(run.read("vocabulary"))
         weights = read_arrays(run.weights, "a file of weights")
         model = load_config(run.config).model
+        for key in family_of(ours).sizes if model.family == ours.family else ():
+            if getattr(model, key) != getattr(ours, key):
+                raise UserError(
+                    f"model.start_from: {folder} has model.{key}: {getattr(model, key)}, not "
+                    f"{getattr(ours, key)}; leave model.{key} out, and it is taken from there"
+                )
         part = model.trained_part
         return cls(folder, vocabulary, part.plain(weights, model), model.intents, part)
 

@@ -1,4 +1,4 @@
-"""Settings that a configuration leaves to the checkpoint that it starts from."""
+"""Settings that a configuration leaves to the checkpoint or the run that it starts from."""
 
 from __future__ import annotations
 
@@ -6,39 +6,52 @@ from pathlib import Path
 from typing import Any, Callable, Dict
 
 from edp_mx.models.bert import BERTConfig
-from edp_mx.models.checkpoints.config import ADOPTED, read_config
+from edp_mx.models.checkpoints.config import read_config
 from edp_mx.models.checkpoints.huggingface import CONFIG
+from edp_mx.models.registry import FAMILIES
+from edp_mx.runtime.yaml_tree import read_mapping
 
-_STARTS = ("checkpoint", "start_from")  # keys of `model` that may name a checkpoint's folder
+_STARTS = ("checkpoint", "start_from")  # keys of `model` that may name a folder
 
 
-def adopt_sizes(tree: Dict[str, Any], is_default: Callable[[str, str], bool]) -> None:
-    """Set the sizes in a tree of settings, in place, to those of the checkpoint that it names.
+def adopt_sizes(
+    tree: Dict[str, Any], is_default: Callable[[str, str], bool], *, family: str
+) -> None:
+    """Set the sizes in a tree of settings, in place, to those of the model that it starts from.
 
-    The vocabulary below `data` is then that of the checkpoint, unless it is set.
+    The vocabulary below `data` is then that of a checkpoint, unless it is set.
 
     Args:
-        tree: as read from YAML; of another family, or without a folder that is there, it is left
-            alone.
+        tree: as read from YAML; without a folder that is there, it is left alone.
         is_default: `is_default("num_layers", "checkpoint")` says whether the first key of `model`
             gives way, because it was not set by whoever set the second.
+        family: of a model that names none.
 
     Raises:
-        UserError: the folder has a config.json that is not a BERT's.
+        UserError: the folder has a config.json that is not a BERT's, or a torn config.yaml.
     """
     model = tree.get("model")
-    if not isinstance(model, dict) or model.get("family") != BERTConfig.family:
+    if not isinstance(model, dict):
         return
+    family = str(model.get("family", family))
+    sizes = FAMILIES[family].sizes if family in FAMILIES else ()
     for start in _STARTS:
-        folder = model.get(start)
-        path = Path(folder) / CONFIG if isinstance(folder, str) else None
-        if path is None or not path.is_file():
-            continue
-        theirs, _ = read_config(path)
-        for key in ADOPTED:
-            if is_default(key, start):
-                model[key] = getattr(theirs, key)
-        _take_pieces(tree)
+        folder = Path(str(model.get(start)))
+        theirs = _settings_of(folder, family) if model.get(start) else {}
+        for key in sizes:
+            if key in theirs and is_default(key, start):
+                model[key] = theirs[key]
+        if theirs and (folder / CONFIG).is_file():
+            _take_pieces(tree)
+
+
+def _settings_of(folder: Path, family: str) -> Dict[str, Any]:
+    """The settings of a model of the same family, in a checkpoint's folder or a run's."""
+    if (folder / CONFIG).is_file():
+        return vars(read_config(folder / CONFIG)[0]) if family == BERTConfig.family else {}
+    config = folder / "config.yaml"
+    theirs: Any = read_mapping(config)[0].get("model") if config.is_file() else None
+    return theirs if isinstance(theirs, dict) and theirs.get("family") == family else {}
 
 
 def _take_pieces(tree: Dict[str, Any]) -> None:

@@ -71,6 +71,16 @@ def test_all_is_taken_where_corpus_and_vocabulary_are_the_same(tmp_path, run, mo
         np.testing.assert_array_equal(new, old[name], err_msg=name)
 
 
+@pytest.mark.parametrize("model", [CLC, BERT], ids=["clc", "bert"])
+def test_sizes_that_nobody_set_are_those_of_the_start(tmp_path, run, model):
+    folder, first = run(model)
+    bare = model[: model.index(",")] + f", start_from: {folder}}}"
+    second = prepared(tmp_path, model=bare, words="checkpoint")
+    old = values(first)
+    for name, new in values(second).items():
+        np.testing.assert_array_equal(new, old[name], err_msg=name)
+
+
 @pytest.mark.parametrize(
     ("corpus", "seed", "is_own"),
     [("communication", 0, True), ("communication", 1, False), ("health", 0, False)],
@@ -172,7 +182,7 @@ def test_heads_by_names_start_from_labels_alike(tmp_path, run):
 def test_a_run_of_other_sizes_is_refused(tmp_path, run):
     folder, _ = run(BERT)
     larger = BERT.replace("size: 8", "size: 12").replace("START", str(folder))
-    with pytest.raises(UserError, match="no parameter of .* fits the encoder"):
+    with pytest.raises(UserError, match=r"has model.hidden_size: 8, not 12; leave"):
         prepared(tmp_path, model=larger, words="checkpoint")
 
 
