@@ -47,6 +47,13 @@ def test_links_and_named_files_exist(page):
         assert (ROOT / "edp_mx" / path).exists(), path
 
 
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_lines_are_read_without_turning_the_head(page):
+    """But for tables and the names of records, a line has at most 120 characters."""
+    text = re.sub(r"<!--.*?-->", "", page.read_text(), flags=re.S)
+    assert not [line for line in text.splitlines() if len(line) > 120 and line[0] != "|"]
+
+
 @pytest.mark.parametrize("page, command", COMMANDS, ids=lambda value: str(value)[:60])
 def test_each_command_is_understood_and_its_configuration_loads(page, command, monkeypatch):
     monkeypatch.chdir(ROOT)
