@@ -359,8 +359,9 @@ class Runs(Subject):
             "".join(json.dumps({**row, "epoch": i}) + "\n" for i in (1, 2, 3, 4))
         )
         run.write("privacy", guarantee(plan, plan.entries()).to_dict())
+        keyed = {"key": "k", "digest": "a"}
         run.write("environment", {"num_workers": 2, "command": ["edp-mx"], "started": "2026-01-02T",
-                  "packages": {"mxnet": "1.9.1"}, "fingerprints": dict.fromkeys(PARTS, "a"),
+                  "packages": {"mxnet": "1.9.1"}, "fingerprints": dict.fromkeys(PARTS, keyed),
                   "machine": "Linux", "cores": 2})  # fmt: skip
         run.write("vocabulary", Vocabulary.build(self.utterances).to_json())
         run.write("layers", [{"name": "a", "size": 3, "parameters": ["a"], "scale": 1.0}])
