@@ -1,4 +1,4 @@
-"""What a model descends from: whether any of it has read its own corpus, and what to say of it."""
+"""The ancestors of a model: whether any of them has read its corpus, and a sentence on each."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ Line = Tuple[Origin, ...]  # of descent, the nearest first
 
 
 class Brought(NamedTuple):
-    """What a model brings along; plain values, so that rank 0 can tell the other workers.
+    """The ancestry of a model in plain values, so that rank 0 can send it to the other workers.
 
     Attributes:
         is_own: it starts from a training on its own corpus, or one that may have been.
@@ -61,7 +61,7 @@ def brought_along(config: ExperimentConfig, corpus: Corpus) -> Brought:
 
 
 def origin_of_run(run: RunDirectory, config: ExperimentConfig, corpus: Corpus) -> Line:
-    """Return what a model that this run trains descends from, the run itself first."""
+    """Return the ancestors of a model that this run trains, the run itself first."""
     words = _line_of_words(config)
     this = Origin(
         name=run.path.resolve().name,
@@ -73,7 +73,7 @@ def origin_of_run(run: RunDirectory, config: ExperimentConfig, corpus: Corpus) -
 
 
 def line_of_start(config: Any) -> Line:
-    """Return the line of what a model starts from; word vectors are said by `declarations`."""
+    """Return the ancestors of a model's start; `declarations` has the word vectors."""
     named = [getattr(config.model, key, None) for key in ("start_from", "checkpoint")]
     return tuple(o for folder in named if folder is not None for o in origin_of(Path(folder)))
 
@@ -136,7 +136,7 @@ def _vectors(config: ExperimentConfig) -> Line:
 
 
 def _read_by(run: RunDirectory, config: ExperimentConfig) -> Read:
-    """What an older run read, without a sample of its texts, and without a salt."""
+    """The corpus of an older run, without a sample of its texts, and without a salt."""
     read = Read.of(config.data, salt="")
     parts = run.load(Environment).fingerprints if run.has("environment") else None
     part = (parts or {}).get("train")

@@ -1,4 +1,4 @@
-"""What an attack on a run leaves: its outcome in `attack.json`, and the record of that."""
+"""The outcome of an attack on a run, `attack.json`, and the record that is kept of it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Estimate(AsRead):
 
 @dataclass(frozen=True)
 class AttackSuccess(AsRead):
-    """How well an attack tells members from others; `tpr_at_fpr` is by the rate, as a text."""
+    """How well an attack separates members from others; `tpr_at_fpr` is by rate, as a text."""
 
     auc: Estimate
     tpr_at_fpr: Mapping[str, Estimate]
@@ -51,7 +51,7 @@ class AttackResult(AttackSuccess):
 
     @property
     def success(self) -> AttackSuccess:
-        """What a record keeps of it."""
+        """The part of it that a record keeps."""
         return AttackSuccess(
             self.auc, self.tpr_at_fpr, self.members, self.non_members, self.confidence
         )
@@ -87,7 +87,7 @@ class RocCurves(AsRead):
 
 @dataclass(frozen=True)
 class AttackRecord(AsRead):
-    """What remains of an attack on a run.
+    """The record of an attack on a run.
 
     Attributes:
         run: the id of the attacked run, `record.run_id`; "" of an old record that does not say it.

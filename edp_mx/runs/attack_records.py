@@ -1,4 +1,4 @@
-"""What remains of an attack on a run: its success, without scores of any utterance."""
+"""Records of attacks on runs: their success, without scores of any utterance."""
 
 from __future__ import annotations
 
@@ -88,10 +88,10 @@ def _tprs(path: Path) -> Dict[str, Tuple[float, ...]]:
 
 
 def keep_whole(run: RunDirectory, folder: Path) -> List[str]:
-    """Add the record of a finished run, and those of all attacks on it, to the files of a folder.
+    """Add the records of a finished run and of all attacks on it to the files of a folder.
 
     Returns:
-        A line for each: the file, and what the record is called.
+        A line for each: the file and the name of the record.
     """
     record, attacks = record_to_keep(run), attack_records_of(run)
     put_runs(folder / RUNS, [record])

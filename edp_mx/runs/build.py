@@ -124,7 +124,7 @@ def start_from_pretrained(
     vocabulary: Vocabulary,
     checkpoint: Optional[Any],
 ) -> None:
-    """Set the values to those of word vectors, checkpoint and label words, where there are any."""
+    """Load word vectors, checkpoint and label words into the model, where there are any."""
     if config.data.embeddings.path is not None:
         model.encoder.set_word_vectors(_word_vectors(config, vocabulary))
     labels: Iterable[int] = range(len(vocabulary.intents))
@@ -145,7 +145,7 @@ def start_from_pretrained(
 
 
 def _load_heads(model: TaskModel, tensors: Arrays, config: ExperimentConfig) -> None:
-    """Set the heads that a checkpoint has a place for; those that it lacks stay as drawn."""
+    """Set the heads that a checkpoint has a place for; heads that it lacks stay as drawn."""
     heads = model.tensors()
     absent = heads.keys() - tensors.keys()
     if absent:

@@ -45,7 +45,7 @@ def build_training(
     run: RunDirectory,
     heartbeat: Heartbeat = no_heartbeat,
 ) -> Training:
-    """Build sampler, plan, ledger, mechanism and trainer; refuse what no accountant can count.
+    """Build sampler, plan, ledger, mechanism and trainer; refuse uncountable plans.
 
     The training part of `prepared` is dealt out, and counted as n, as it is given. The run keeps
     the ledger; where it holds a checkpoint, the run is resumed.

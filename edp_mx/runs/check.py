@@ -1,4 +1,4 @@
-"""What a configuration would train on and spend, told before anything is trained."""
+"""A dry run: the data that a configuration would train on, and the ε that it would spend."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def check(
     resumed: Optional[RunDirectory] = None,
     progress: Progress = no_progress,
 ) -> List[str]:
-    """Read the corpus, words and labels of a run, plan it, and say the sizes and its ε.
+    """Read the corpus, words and labels of a run, plan it, and report the sizes and its ε.
 
     No model is built, and nothing is released. The ε is that of a run which nothing interrupts: all
     that is planned, as far as its budget allows.
@@ -76,7 +76,7 @@ def check(
         resumed: the run that would go on, of which all that its ledger has is counted besides.
 
     Raises:
-        UserError: what the run itself would refuse before its first step.
+        UserError: as the run itself would before its first step.
     """
     corpus = load_corpus(config.data, progress=progress)
     vocabulary = vocabulary_for(config, corpus, start_for(config))
@@ -105,7 +105,7 @@ def check(
 
 
 def _ahead(plan: Plan, run: RunDirectory) -> Guarantee:
-    """What a run will have spent that goes on, whose ledger must be of this plan."""
+    """The total ε of a resumed run, whose ledger must be of this plan."""
     if plan.release is None:
         return guarantee_ahead(plan)
     ledger = _ledger_of(run)

@@ -1,4 +1,4 @@
-"""What reaches a model without noise, where it comes from, and who says that it is public."""
+"""Inputs that reach a model without noise: their origin, and who declared them public."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from edp_mx.dp.accounting.coverage import Declaration
 from edp_mx.runs.ancestors import Brought
 from edp_mx.runtime.json_text import read_json
 
-_INPUT = {"start": "start", "words": "vocabulary"}  # what privacy.assume_public calls them
+_INPUT = {"start": "start", "words": "vocabulary"}  # their names in privacy.assume_public
 
 
 def declarations_of(config: ExperimentConfig, brought: Brought) -> Tuple[Declaration, ...]:
-    """Return what reaches the model without noise: words, labels, word vectors, and its start.
+    """Return the inputs that reach the model without noise: words, labels, word vectors, start.
 
     Of files and folders only the names are said. What is drawn at random, or read from the private
     training part, is no declaration: the latter makes ε infinite.

@@ -18,7 +18,7 @@ from edp_mx.training.config import TrainingConfig
 
 @dataclass(frozen=True)
 class PlannedConfig:
-    """The settings that ε depends on: what `--set` changes where no configuration is named."""
+    """The settings that ε depends on, which `--set` changes where no configuration is named."""
 
     privacy: PrivacyConfig = field(default_factory=PrivacyConfig)
     training: TrainingConfig = field(default_factory=TrainingConfig)
@@ -50,7 +50,7 @@ def plan_of_config(
         sample_rate: q, in place of `training.batch_size`.
 
     Raises:
-        UserError: what `train` would refuse, or a number that is missing.
+        UserError: `train` would refuse them, or a number is missing.
     """
     privacy, training = config.privacy, config.training
     if privacy.mechanism == "none":

@@ -1,4 +1,4 @@
-"""What a record keeps of each epoch: short columns of rounded numbers."""
+"""The epochs of a run in its record: short columns of rounded numbers."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _KEPT = {
 
 
 def by_epoch(rows: Sequence[Mapping[str, Any]], task: Task) -> Columns:
-    """Return the columns of a record: `epoch`, from 1, and what was measured in it.
+    """Return the columns of a record: `epoch`, from 1, and the measurements of it.
 
     Of a longer run, `MOST_EPOCHS` epochs are kept, the first and the last among them.
 

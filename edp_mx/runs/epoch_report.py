@@ -1,4 +1,4 @@
-"""What a run says at the end of each epoch: scores, ε so far, clipping, time left."""
+"""The report at the end of each epoch: scores, ε so far, clipping, time left."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def describe_epoch(row: Mapping[str, Any], epochs: int, task: Task, *, left: flo
     """Return a line on the scores of an epoch, and one on ε, clipping and time.
 
     Args:
-        row: of `metrics.jsonl`; one that was read from there has None for what is not finite.
+        row: of `metrics.jsonl`; read from there, it has None for numbers that are not finite.
         epochs: T.
         task: whose scores the row has.
         left: until the end of the training, in seconds.

@@ -1,4 +1,4 @@
-"""What the log adds up over the steps of an epoch, also where the run is interrupted in it."""
+"""Sums over the steps of an epoch for the log, kept when the run is interrupted in it."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def sums_of(loop: TrainingLoop, so_far: EpochSoFar) -> Arrays:
 
 
 def begin_of(state: TrainingState, workers: Workers) -> EpochSoFar:
-    """Return where a run stood, as this worker goes on from it."""
+    """Return the place in the run at which this worker resumes."""
     if state.steps == 0:
         return EpochSoFar(state.epochs)
     losses = state.so_far["loss"]

@@ -1,4 +1,4 @@
-"""What to expect with n utterances at ε, read off between the measured runs of exact DP-SGD."""
+"""Expected scores with n utterances at ε, interpolated between measured runs of exact DP-SGD."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from edp_mx.errors import UserError
 from edp_mx.runs.measurements import SCORES, Measurement, chosen
 from edp_mx.runs.records import value_of
 
-REACH_N = 2.0  # the factor by which n may lie outside of what was measured on a corpus
+REACH_N = 2.0  # the factor by which n may be outside the measured range of a corpus
 REACH_EPSILON = 1.5  # the same for ε
 _SAME = 1.1  # a factor that needs no remark
 
@@ -19,7 +19,7 @@ Point = Tuple[Measurement, float]  # and its weight
 
 @dataclass(frozen=True)
 class Expected:
-    """What the runs on one corpus say about other numbers.
+    """The scores that the runs on one corpus suggest for other n and ε.
 
     Attributes:
         scores: interpolated, as shares of 1, by the names in `SCORES`.
@@ -50,10 +50,10 @@ def _is_exact(measured: Measurement) -> bool:
 
 
 def expect(runs: Sequence[Measurement], *, num_examples: int, epsilon: float) -> List[Expected]:
-    """Return what each corpus and family says, the better family of a corpus first.
+    """Return the expectation of each corpus and family, the better family of a corpus first.
 
-    Between two measurements lies a straight line in log n and log ε; outside of them, as far as
-    `REACH_N` and `REACH_EPSILON`, the nearest stands, with a remark.
+    It interpolates linearly in log n and log ε; outside of the measured range, as far as
+    `REACH_N` and `REACH_EPSILON`, it takes the nearest measurement, with a remark.
 
     Args:
         runs: from `exact_runs`.
@@ -112,7 +112,7 @@ def _weighted(points: Sequence[Measurement], n: int, epsilon: float) -> List[Poi
 
 
 def _reaches(values: Iterable[float], wanted: float, factor: float) -> bool:
-    """Return whether a number lies among others, or no further outside than by a factor."""
+    """Return whether a number is in the range of others, or outside by a factor at most."""
     values = list(values)
     return min(values) / factor <= wanted <= max(values) * factor
 
@@ -136,7 +136,7 @@ def _around(values: Iterable[float], wanted: float) -> List[Tuple[float, float]]
 
 
 def _remarks(points: Sequence[Measurement], n: int, epsilon: float) -> List[str]:
-    """Say where a wanted number lies outside of the measured ones."""
+    """Say on which side of the measured range a wanted number is."""
     remarks = []
     attributes: Tuple[Tuple[str, float, Callable[[Measurement], float]], ...] = (
         ("utterances", n, lambda each: each.n),
@@ -153,7 +153,7 @@ def _remarks(points: Sequence[Measurement], n: int, epsilon: float) -> List[str]
 
 
 def _too_far(runs: Sequence[Measurement], n: int, epsilon: float) -> str:
-    """Say which of the two numbers is too far from all that was measured."""
+    """Say which of the two numbers is too far from all measurements."""
     sizes, epsilons = [each.n for each in runs], [each.epsilon for each in runs]
     if not _reaches(sizes, n, REACH_N):
         return (

@@ -24,7 +24,7 @@ def export(
     vocabulary: Vocabulary,
     out: Optional[Path] = None,
 ) -> Checkpoint:
-    """Write a trained BERT, its heads, and what it descends from.
+    """Write a trained BERT, its heads and its ancestry.
 
     Args:
         out: the folder; by default `model` in that of the run.

@@ -1,4 +1,4 @@
-"""What the files of a run hold, and the record that remains of it."""
+"""The contents of the files of a run, and of its record."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ class LedgerEnd(AsRead):
 
 @dataclass(frozen=True)
 class Machine(AsRead):
-    """On what a run was trained; of older runs less is known."""
+    """The machine that a run was trained on; of older runs less is known."""
 
     processor: Optional[str] = None
     machine: Optional[str] = None
@@ -148,12 +148,12 @@ class VocabularyLists(AsRead):
 
 @dataclass(frozen=True)
 class Record(AsRead):
-    """What remains of a finished run when its folder goes; it has no path and no text.
+    """The record of a finished run, which has no path and no text.
 
     Attributes:
         hash: of its settings; None of a run that was trained before there were records.
         test: the scores as shares of 1.
-        validation: those of the epoch that the run ended with; None without a validation part.
+        validation: the scores of the epoch that the run ended with; None without a validation part.
         n: records of the training part, mostly utterances.
         ledger_end: with which line the ledger ended.
         corpus_files: a keyed hash of a corpus of one's own.
@@ -213,7 +213,7 @@ class Record(AsRead):
 
     @property
     def task(self) -> Task:
-        """What the run learned."""
+        """The task that the run learned."""
         from edp_mx.tasks.registry import task_of  # here, since few files have scores
 
         return task_of(self.settings)

@@ -32,7 +32,7 @@ from edp_mx.runtime.yaml_tree import quoted
 from edp_mx.tasks.task import Task
 
 _TEMPLATE = Path(__file__).with_name("first_config.yaml.jinja")
-_PLAIN = re.compile(r"[\w./-]+")  # what YAML reads alike without quotation marks
+_PLAIN = re.compile(r"[\w./-]+")  # a text that YAML reads alike without quotation marks
 _SHARES = {"train": 0.8, "validation": 0.1, "test": 0.1}
 _LARGEST_BATCH = 4096  # that was measured
 _FAMILY = "clc"  # of a model that starts from drawn weights
@@ -40,7 +40,7 @@ _WORKERS = 8  # a batch is a multiple of it, so that 1, 2, 4 or 8 workers divide
 
 
 class Recipe(NamedTuple):
-    """What docs/recipe.md measured for a family.
+    """The recipe for a family, as docs/recipe.md measured it.
 
     Attributes:
         what: is trained, in words.
@@ -77,7 +77,7 @@ RECIPES = {
 
 @dataclass(frozen=True)
 class Start:
-    """What a model starts from, as `model.start_from` names it.
+    """The start of a model, as `model.start_from` names it.
 
     Attributes:
         sizes: of a run's model, by dotted key; a checkpoint brings its own.

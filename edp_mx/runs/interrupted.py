@@ -1,4 +1,4 @@
-"""A run that was interrupted: what is left of it, how it goes on, and what that costs."""
+"""An interrupted run: its remains, the command that resumes it, and the ε of doing so."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def has_begun(run: RunDirectory) -> bool:
 
 
 def make_way(run: RunDirectory) -> None:
-    """Remove what a failed start has left in the folder of a run; nothing else is touched."""
+    """Remove the leftovers of a failed start in the folder of a run; nothing else is touched."""
     if not run.config.is_file() or run.has("results") or has_begun(run):
         return
     ours = {"README.md", run.config.name, run.ledger.name, run.workers.name}
@@ -59,7 +59,7 @@ def remove(run: RunDirectory) -> None:
 
 
 def resumes_with(run: RunDirectory) -> str:
-    """Return a sentence on what a resumed training repeats, and on the ε that it will spend."""
+    """Return a sentence on the steps that a resumed training repeats, and on its total ε."""
     (first, step), epochs = place_of(run.checkpoint), run.num_epochs()
     text = f"it goes on after epoch {first} of {epochs}" if first else "it begins anew"
     if step:

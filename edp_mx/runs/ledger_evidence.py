@@ -1,4 +1,4 @@
-"""What a run directory shows of its ledger besides the ledger itself: that nothing was cut off."""
+"""Evidence beside a ledger, from the other files of a run, that nothing was cut off."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _LATER = ("environment", "layers", "split", "vocabulary", "privacy", "record", "
 
 
 class Evidence(NamedTuple):
-    """What the files beside a ledger say of it; read before the ledger, which a run lengthens.
+    """The evidence in the files beside a ledger, read before the ledger, which a run lengthens.
 
     Attributes:
         ends: with which line it ended, by the name of the file that says so.
@@ -60,7 +60,7 @@ class Evidence(NamedTuple):
             )
 
     def refuse_cut(self, ledger: Ledger) -> None:
-        """Refuse a ledger without what it had when these files were written; it may have more."""
+        """Refuse a ledger that lacks lines which it had when these files were written."""
         if self.mark is not None and self.mark.size:
             refuse_other(self.run.ledger, self.mark)
         for name, end in self.ends.items():

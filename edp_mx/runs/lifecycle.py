@@ -1,4 +1,4 @@
-"""A run from its start to its end: settings, directory, lock and log, and what a failure leaves."""
+"""A run from its start to its end: settings, directory, lock, log, and cleaning up a failure."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Work = Callable[[Any, Workers, RunDirectory, Progress, Parting], Any]
 
 @dataclass(frozen=True)
 class RunRequest:
-    """What starts a run or resumes one; the options of `edp-mx train` have the same names.
+    """A request to start or resume a run; the options of `edp-mx train` have the same names.
 
     Attributes:
         configs: YAML files; the keys of each override those of the files before it.
@@ -43,7 +43,7 @@ class RunRequest:
     readme: str = ""
 
     def config(self) -> Any:
-        """Return the settings that are named, or those of the run to resume."""
+        """Return the named settings, or the settings of the run to resume."""
         if self.resume is None:
             return load_config(self.configs, self.overrides)
         return load_config(RunDirectory.unfinished(self.resume).config)
@@ -66,7 +66,7 @@ class RunRequest:
 def carry_out(request: RunRequest, work: Work) -> Tuple[Workers, RunDirectory]:
     """Open the run directory and work in it, locked.
 
-    What fails leaves no folder without a run; after Ctrl-C it is said how the run goes on.
+    A failed start leaves no folder; after Ctrl-C the log has the command that resumes the run.
     """
     workers = start()
     with ExitStack() as stack:

@@ -1,4 +1,4 @@
-"""What records say together: scores over runs, for each corpus, family, mechanism, n and ε."""
+"""Measurements: the scores over runs for each corpus, family, mechanism, n and ε."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from edp_mx.runs.file_types import Record, StatedBound
 from edp_mx.runs.records import value_of
 from edp_mx.tasks.intent_slot.task import INTENT_SLOT
 
-LARGEST_EPSILON = 100.0  # above, a guarantee says little
+LARGEST_EPSILON = 100.0  # above it, a guarantee is weak
 SCORES = tuple(metric.key for metric in INTENT_SLOT.metrics)
 _SEED = "training.seed"
 _UNITS = (None, "micro_batch", "utterance")  # with them n counts utterances
@@ -53,7 +53,7 @@ class Measurement:
 
     @property
     def condition(self) -> Tuple[str, str, str, int, float]:
-        """What is compared: settings compete where all of this is the same."""
+        """The conditions of a comparison: settings compete where all of them are the same."""
         return self.corpus, self.family, self.mechanism, self.n, self.epsilon
 
 
@@ -75,13 +75,13 @@ def is_comparable(record: Record) -> bool:
 def measurements(
     records: Iterable[Record], *, is_shown: Callable[[Record], bool] = is_comparable
 ) -> List[Measurement]:
-    """Return what was measured, one for all runs of the same settings, in the order of conditions.
+    """Return the measurements, one for all runs of the same settings, in the order of conditions.
 
     A seed that was trained twice counts twice, unless both came to the very same scores: without
-    noise a training may repeat itself, which says nothing of how far runs differ.
+    noise a training may repeat itself, which does not show how far runs differ.
 
     Args:
-        is_shown: says which records count.
+        is_shown: whether a record counts.
     """
     groups: Dict[Tuple[Any, ...], Dict[str, Record]] = defaultdict(dict)
     for record in filter(is_shown, records):
@@ -101,7 +101,7 @@ def epsilon_of(record: Record) -> float:
 
 
 def granted(record: Record) -> StatedBound:
-    """Return the ε that holds or, where that is ∞, what would if its conditions were granted."""
+    """Return the ε that holds or, where that is ∞, the ε that would under its conditions."""
     return record.holds_if if record.holds.number.is_infinite else record.holds
 
 

@@ -1,4 +1,4 @@
-"""From a configuration to what is trained: corpus, vocabulary, model."""
+"""From a configuration to its corpus, vocabulary and model."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ logger = logging.getLogger(__name__)
 class Prepared:
     """A corpus in its three parts, as text and encoded, and the model that fits it.
 
-    Where users are the unit of privacy, `users` (U,) says who said each training utterance.
+    Where users are the unit of privacy, `users` (U,) has the user of each training utterance.
     `frozen` has the layers below the model, whose outputs the parts hold: see `above_frozen`.
     """
 
@@ -115,7 +115,7 @@ def prepare_corpus(
 ) -> Prepared:
     """Encode a corpus and build a model for it, and the vocabulary unless one is given.
 
-    The corpus takes the place of what `config.data` says of a corpus and its split.
+    The corpus replaces the corpus and the split of `config.data`.
     """
     checkpoint = start_for(config)
     vocabulary = vocabulary or vocabulary_for(config, corpus, checkpoint)

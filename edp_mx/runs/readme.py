@@ -1,4 +1,4 @@
-"""The README.md of a run directory: what each of its files holds."""
+"""The README.md of a run directory: a line on each of its files."""
 
 README = """# {name}
 

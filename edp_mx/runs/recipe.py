@@ -18,7 +18,7 @@ from edp_mx.runtime.yaml_tree import leaves, read_layers
 LAUNCHER = Path("launch/train.sh")
 _MODEL, _MECHANISM = "configs/model/{family}.yaml", Path("configs/mechanism/dp_sgd.yaml")
 _HEADS = Path("configs/recipe/heads.yaml")
-# What is the corpus' own or the user's to decide, or changes no result.
+# Settings that are the corpus' own, are left to the user, or change no result.
 _LEFT_OUT = (
     "name",
     "privacy.unit",
@@ -28,14 +28,14 @@ _LEFT_OUT = (
     "training.evaluation_batch_size",
     "training.watchdog_seconds",
 )
-_COUNTED = ("training.epochs", "privacy.sampler", "privacy.adjacency")  # what ε depends on
+_COUNTED = ("training.epochs", "privacy.sampler", "privacy.adjacency")  # settings that ε depends on
 _DECAY = ("privacy.decay.kind", "privacy.decay.rate")
-_WORDS = ("data.vocabulary.source", "checkpoint")  # those of the public start
+_WORDS = ("data.vocabulary.source", "checkpoint")  # the words of the public start
 
 
 @dataclass(frozen=True)
 class Recipe:
-    """What to train with n utterances at ε.
+    """The settings to train with n utterances at ε.
 
     Attributes:
         source: the run whose settings these are.
@@ -91,7 +91,7 @@ class Recipe:
     def command(self) -> str:
         """Return the command that trains with these settings; `mine.yaml` is the user's corpus.
 
-        In a clone, the shipped configurations are laid under what differs from them.
+        In a clone, only the differences from the shipped configurations are set.
         """
         layers = self._layers()
         base = Path(_MODEL.format(family=self.source.family))
@@ -126,7 +126,7 @@ class Recipe:
 
 
 def _written(key: str, value: Any) -> str:
-    """A value for `--set`; what a record has only a hash of is named in capitals."""
+    """A value for `--set`; a file of which a record has only the hash is named in capitals."""
     if isinstance(value, str):
         return key.split(".")[-1].upper() if value.startswith("sha256:") else value
     return json.dumps(value)

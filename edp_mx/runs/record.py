@@ -1,4 +1,4 @@
-"""What remains of a finished run when its folder goes: a few KB, with no path and no text."""
+"""The record of a finished run: a few KB without paths and text, which outlives its folder."""
 
 from __future__ import annotations
 
@@ -42,8 +42,8 @@ RECORDS = Path("results")  # the folder where records are kept
 RESULTS_VERSION = 1
 NO_EFFECT = ("name", "training.watchdog_seconds", "data.tokenizer")
 _ALWAYS = ("data.corpus", "model.family")  # named even where they are the default
-_CORPUS = ("data.path", "data.split.test")  # where it lies
-# What may be counted anew, or was not written by every version: it tells no run from another.
+_CORPUS = ("data.path", "data.split.test")  # its place
+# Fields that may be counted anew, or that older versions lack: they identify no run.
 _RETOLD = ("as_published", "holds", "holds_if", END, "delta", "n", "by_epoch")
 
 
@@ -72,7 +72,7 @@ def absent_files(config: ExperimentConfig) -> Dict[str, str]:
 
 
 def settings_hash(settings: Dict[str, Any], workers: int) -> str:
-    """Return sixteen hexadecimal digits for what decides a result.
+    """Return sixteen hexadecimal digits for the settings that decide a result.
 
     Args:
         settings: from `settings_of`.
@@ -144,7 +144,7 @@ def make_record(run: RunDirectory, config: ExperimentConfig, results: Dict[str, 
 
 
 def _described(run: RunDirectory, results: Results, config: Mapping[str, Any]) -> Record:
-    """A record without a hash: what the files of a run tell, which any version wrote."""
+    """A record without a hash, from the files that a run of any version has."""
     privacy, environment, rows = run.load(Privacy), run.load(Environment), run.epochs()
     task, written = run.task, structure_file(config, WrittenSettings, run.config)
     if written.name is None or written.data is None or written.privacy is None:
@@ -172,7 +172,7 @@ def _described(run: RunDirectory, results: Results, config: Mapping[str, Any]) -
 
 
 def _of_privacy(privacy: Privacy) -> Dict[str, Any]:
-    """What a record has of `privacy.json`; of a bound it has less."""
+    """The fields of `privacy.json` that a record has."""
     return {
         "as_published": replace(privacy.as_published),
         "holds": replace(privacy.holds),
@@ -186,7 +186,7 @@ def _of_privacy(privacy: Privacy) -> Dict[str, Any]:
 def record_of(run: RunDirectory) -> Record:
     """Return the record of a finished run; without a hash if it wrote none itself.
 
-    Its ε are counted from the ledger (`is_counted` says so), and not what the record states. They
+    Its ε are counted from the ledger (`is_counted`), and are not those that the record states. They
     are that only where the folder has neither a ledger nor `privacy.json`.
 
     Raises:
@@ -205,9 +205,9 @@ def record_of(run: RunDirectory) -> Record:
 
 
 def run_id(record: Record) -> str:
-    """Return sixteen digits that tell a run from all others, also from one with the same settings.
+    """Return sixteen digits that identify a run, also among runs with the same settings.
 
-    They are a hash of what a record of any version has: scores, day, seconds, machine and so on.
+    They are a hash of the fields that all versions have: scores, day, seconds, machine, etc.
     """
     kept = {key: value for key, value in unstructure(record).items() if key not in _RETOLD}
     return hashlib.sha256(json.dumps(kept, sort_keys=True).encode()).hexdigest()[:16]
@@ -229,7 +229,7 @@ def _validation_scores(
 
 
 def machine_of(environment: Environment) -> Machine:
-    """Return what a record says of this machine, from an `environment` that was made on it."""
+    """Return the machine of a record, from an `environment` that was made on this machine."""
     return _machine(environment, cpuinfo().get("model name") or platform.processor())
 
 

@@ -24,7 +24,7 @@ Kept = TypeVar("Kept", Record, AttackRecord)
 
 
 def name_of(record: Record) -> str:
-    """Return what a record is called: its run's name, the hash of its settings and its run's id."""
+    """Return the name of a record: its run's name, the hash of its settings and its run's id."""
     name = re.sub(r"[^\w.-]+", "_", record.name)
     return f"{name}-{record.hash}-{run_id(record)}"
 

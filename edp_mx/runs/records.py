@@ -42,7 +42,7 @@ class Found(NamedTuple):
         return self.place.is_dir()
 
     def as_json(self) -> Dict[str, Any]:
-        """Return a value for strict JSON: the record, where it is, and who says its ε."""
+        """Return a value for strict JSON: the record, its place, and the source of its ε."""
         source = "ledger" if self.record.is_counted else "record"
         return {"place": str(self.place), **unstructure(self.record), "epsilon_from": source}
 
@@ -68,7 +68,7 @@ def collect(paths: Sequence[Path]) -> List[Found]:
 
 
 def are_stated(records: Iterable[Record]) -> bool:
-    """Return whether the ε of some are only what a record states: its run has the ledger."""
+    """Return whether the ε of some are only stated by a record, and not counted from a ledger."""
     return any(not each.is_counted and each.holds_if.epsilon is not None for each in records)
 
 
@@ -123,7 +123,7 @@ def where(texts: Sequence[str]) -> Callable[[Record], bool]:
 
 
 def value_of(record: Record, key: str) -> Any:
-    """Return a field of a record, or a setting by its dotted key: what it was, or its default."""
+    """Return a field of a record, or a setting by its dotted key: its value, or its default."""
     if key in _FIELDS:
         return getattr(record, key)
     if key in record.settings:
@@ -158,7 +158,7 @@ SORTS: Dict[str, Callable[[Record], Any]] = {  # the best, the first or the newe
 
 
 def select(found: Sequence[Found], wheres: Sequence[str], sort: str = "name") -> List[Found]:
-    """Return those that all of `wheres` hold for, sorted."""
+    """Return the runs that meet all of `wheres`, sorted."""
     holds = where(wheres)
     return sorted(
         (each for each in found if holds(each.record)), key=lambda each: SORTS[sort](each.record)

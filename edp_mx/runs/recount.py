@@ -1,4 +1,4 @@
-"""What a run has spent, counted anew from its ledger: each command that prints its ε asks here."""
+"""The ε spent by a run, counted anew from its ledger for each command that prints it."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _STATED = {"as_published": "as published", "holds": "that holds"}
 
 
 def recount(run: RunDirectory, *, delta: Optional[float] = None) -> LedgerAccount:
-    """Return what the ledger of a run adds up to, at its own δ or at another.
+    """Return the total of the ledger of a run, at its own δ or at another.
 
     Raises:
         UserError: the ledger cannot be read, lacks what other files say was released, or counts
@@ -97,7 +97,7 @@ def with_counted_epsilons(
 
 
 def epsilons_of(spent: Guarantee) -> Dict[str, Optional[float]]:
-    """Return the ε of a guarantee as columns of `metrics.jsonl`; None for what no double holds."""
+    """Return the ε of a guarantee as columns of `metrics.jsonl`; None where no double holds it."""
     return {key: getattr(spent, name).epsilon.value for key, name in EPSILONS.items()}
 
 
@@ -108,7 +108,7 @@ def guarantee_ahead(
     first_epoch: Optional[int] = None,
     first_step: int = 0,
 ) -> Guarantee:
-    """Return the guarantee of what was spent and of all that a run may still release.
+    """Return the guarantee of all releases so far and of all that a run may still make.
 
     Its budget ends it, if there is one. The arguments are those of `committed_entries`.
     """
@@ -125,7 +125,7 @@ def _spent(run: RunDirectory) -> Dict[str, Any]:
 
 
 def _after(ledger: Ledger, epoch: int) -> Dict[str, Any]:
-    """The ε of what had been released when an epoch, from 1, was last done."""
+    """The ε of all releases up to the last end of an epoch, counted from 1."""
     places = [i for i, entry in enumerate(ledger.entries, start=1) if entry.epoch == epoch - 1]
     entries = ledger.entries[: max(places, default=len(ledger.entries))]
     plan, is_stopped = ledger.plan, ledger.is_stopped
@@ -152,7 +152,7 @@ def _code() -> str:
 
 
 def _refuse_contradictions(evidence: Evidence, ledger: Ledger) -> None:
-    """Refuse a ledger that is not what the other files of the run say it is."""
+    """Refuse a ledger that contradicts the other files of the run."""
     run = evidence.run
     evidence.refuse_cut(ledger)
     if run.has("split"):

@@ -37,7 +37,7 @@ Kind = TypeVar("Kind", bound=AsRead)
 class RunDirectory:
     """The files of a run.
 
-    While it lasts, `checkpoint` says where it stands, and `workers` has a sign of life of each.
+    While it lasts, `checkpoint` has its state, and `workers` a sign of life of each worker.
     """
 
     def __init__(self, path: Path) -> None:
@@ -82,7 +82,7 @@ class RunDirectory:
 
     @classmethod
     def trained(cls, path: Path) -> RunDirectory:
-        """Return a run with a model to use; say what is the matter with one that has none."""
+        """Return a run with a model to use; refuse one without, with the reason."""
         run = cls.existing(path)
         if not run.has("vocabulary"):
             raise UserError(
@@ -100,7 +100,7 @@ class RunDirectory:
         """Return the command that resumes the run, with as many workers as it has had.
 
         Args:
-            num_workers: those of the run, as far as the caller knows.
+            num_workers: the workers of the run, if the caller knows them.
         """
         if num_workers is None:
             num_workers = self.num_workers()
@@ -175,11 +175,11 @@ class RunDirectory:
         return False
 
     def settings(self) -> Dict[str, Any]:
-        """Read `config.yaml` as it stands, which a run of any version has."""
+        """Read `config.yaml`, which a run of any version has, without checking it."""
         return read_mapping(self.config)[0]
 
     def written(self) -> WrittenSettings:
-        """Read from `config.yaml` the settings that are taken as they stand."""
+        """Read the settings of `config.yaml` that are needed of a run of any version."""
         from edp_mx.runs.written_settings import WrittenSettings
 
         return structure_file(self.settings(), WrittenSettings, self.config)
@@ -193,7 +193,7 @@ class RunDirectory:
 
     @property
     def task(self) -> Task:
-        """What is learned, as `config.yaml` says; the default where there is none."""
+        """The task in `config.yaml`; the default where there is none."""
         from edp_mx.tasks.registry import task_of  # here, since an account of ε needs no scores
 
         return task_of(self.written().source if self.config.exists() else {})
@@ -216,7 +216,7 @@ class RunDirectory:
         remove_checkpoints(self.checkpoint)
 
     def read(self, name: str) -> Any:
-        """Read `<name>.json`, and check what is taken from it."""
+        """Read `<name>.json`, and check the fields that are used."""
         path = self.path / f"{name}.json"
         value = read_json(path)
         if name in KINDS_OF_FILES:
@@ -256,7 +256,7 @@ class RunDirectory:
 
 
 def environment(num_workers: int) -> Dict[str, Any]:
-    """Return what a run was made with: of paths only the names, no user and no host."""
+    """Return the environment of a run: of paths only the names, no user and no host."""
     from edp_mx.runtime.blas_in_use import kernels_in_use  # loads MXNet
 
     packages = ("mxnet", "gluonnlp", "horovod", "numpy", "scipy", "sklearn")

@@ -1,4 +1,4 @@
-"""What a run may spend and what it has spent, with the ledger of its run directory."""
+"""The budget of a run and the ε spent so far, with the ledger of its run directory."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from edp_mx.runtime.distributed import Workers
 class RunSpending(Spending):
     """The spending of a run. Only the disk of rank 0 is read.
 
-    A ledger that is gone, damaged or that of another run is refused.
+    A ledger that is gone, damaged or of another run is refused.
     """
 
     def __init__(self, plan: Plan, workers: Workers, run: RunDirectory) -> None:
@@ -35,7 +35,7 @@ class RunSpending(Spending):
         return guarantee_ahead(self.plan, spent, first_epoch=first_epoch, first_step=first_step)
 
     def end(self) -> Optional[Dict[str, Any]]:
-        """Return what confirms the whole ledger; on rank 0, None without a mechanism."""
+        """Return the mark of the whole ledger, on rank 0; None without a mechanism."""
         return self._file.read().chain.end if self.plan.release else None
 
 

@@ -1,4 +1,4 @@
-"""The weights of another run to start from: what fits is taken, what does not is listed."""
+"""The weights of another run to start from; parameters that do not fit are listed."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ class RunStart:
         *,
         by_names: bool = False,
     ) -> List[int]:
-        """Set what has the same name and meaning; what is left out stays as drawn, and is logged.
+        """Set the parameters of the same name and meaning; log the others, which stay as drawn.
 
         Rows that stand for words, characters or pieces go by what they stand for. A head is taken
         if its labels are the same, or row by row if `by_names`: see `models.label_names`.
@@ -217,6 +217,6 @@ def _widened(rows: np.ndarray, size: int) -> np.ndarray:
 
 
 def _tables(model: TaskModel, vocabulary: Vocabulary) -> Dict[str, Dict[str, int]]:
-    """Which row of a parameter stands for which word, character or piece, by parameter."""
+    """The row of each word, character or piece, by parameter."""
     tables = model.encoder.tables(vocabulary)
     return {name: {entry: i for i, entry in enumerate(rows)} for name, rows in tables.items()}

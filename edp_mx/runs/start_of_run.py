@@ -1,4 +1,4 @@
-"""What a run is begun with: it is written down once, and the run resumes only with the same."""
+"""The inputs of a run: written down at its start, and the same when it is resumed."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def has_started(run: RunDirectory) -> bool:
     return any(entry.epoch is not None for entry in entries)
 
 
-FILES = ("environment", "split", "vocabulary", "layers")  # what no run can be used without
+FILES = ("environment", "split", "vocabulary", "layers")  # files that no run can be used without
 
 
 def refuse_lost(run: RunDirectory) -> None:
@@ -66,7 +66,7 @@ def refuse_other_start(
     fingerprints: Mapping[str, str],
     vocabulary: Dict[str, Any],
 ) -> None:
-    """Compare what a resumed run has now with what `write_start` wrote.
+    """Compare the inputs of a resumed run with the ones that `write_start` wrote.
 
     Another corpus would be trained on beside the first under one ε, and with another vocabulary
     the weights mean other words.
@@ -90,7 +90,7 @@ def refuse_other_start(
 
 
 def _settings(run: RunDirectory) -> Tuple[str, str]:
-    """Hashes of what `config.yaml` sets, which a key that is added later does not change.
+    """Hashes of the settings in `config.yaml`, which a key that is added later does not change.
 
     The first leaves out what has no effect; the second is of the whole text, as older versions have
     it.

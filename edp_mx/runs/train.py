@@ -93,7 +93,7 @@ class _Run:
         self.task = TASKS[config.task]
         self.selection = Selection(self.model, config.training)
         self.num_epochs = config.training.epochs
-        self.begin, self.seconds = EpochSoFar(), 0.0  # what was done before an interruption
+        self.begin, self.seconds = EpochSoFar(), 0.0  # the part before an interruption
 
     def run(self) -> Scores:
         self._resume()
@@ -123,7 +123,7 @@ class _Run:
         return scores
 
     def _resume(self) -> None:
-        """Put an interrupted run back to where it stood."""
+        """Restore the state of an interrupted run."""
         path = self.directory.checkpoint
         state = TrainingState.resume(path, self.workers)
         if state:
@@ -140,7 +140,7 @@ class _Run:
             logger.info("resuming the run: %s", said)
 
     def _describe(self) -> None:
-        """Log and write down what the run is made from, before it begins."""
+        """Log and write down the inputs of the run, before it begins."""
         corpus, layers = self.training.prepared.corpus, self.training.flat.layers
         logger.info(
             "%s: %d training, %d validation, %d test utterances; %d steps per epoch; "
@@ -220,13 +220,13 @@ class _Run:
                 )
 
     def _checkpoint(self, so_far: EpochSoFar) -> None:
-        """Write down where the run stands, so that `--resume` can go on from here."""
+        """Write a checkpoint, from which `--resume` goes on."""
         mx.nd.waitall()  # a failed all-reduce that nobody waits for would be lost
         sums = sums_of(self.loop, so_far) if so_far.steps else {}
         self.workers.on_first(lambda: self._write_checkpoint(so_far, sums))
 
     def _write_checkpoint(self, so_far: EpochSoFar, sums: Arrays) -> None:
-        """Write it on rank 0; what goes wrong ends the run on all workers."""
+        """Write it on rank 0; a failure ends the run on all workers."""
         best_cost, best_epoch, best = self.selection.standing
         mark = self.spending.mark()
         TrainingState.of(

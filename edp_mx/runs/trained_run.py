@@ -43,7 +43,7 @@ class TrainedRun:
 
     @property
     def task(self) -> Task:
-        """What the model has learned."""
+        """The task of the model."""
         return TASKS[self.config.task]
 
     def part(self, name: str) -> List[Utterance]:
@@ -90,7 +90,7 @@ class TrainedRun:
     def predict(
         self, token_lists: Sequence[Sequence[str]], *, most_at_once: Optional[int] = None
     ) -> List[Answer]:
-        """Return what the model says of each list of tokens.
+        """Return the model's answer to each list of tokens.
 
         Args:
             most_at_once: utterances, by default `training.evaluation_batch_size`. MXNet keeps the

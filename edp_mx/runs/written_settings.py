@@ -1,4 +1,4 @@
-"""The settings of a run's `config.yaml` that are read as they stand, whatever the version."""
+"""The settings of a run's `config.yaml` that are read of runs of any version."""
 
 from __future__ import annotations
 

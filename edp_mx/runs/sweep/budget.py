@@ -1,4 +1,4 @@
-"""What one call may spend on trainings, and the folder in which it alone may train."""
+"""The budget of a call for its trainings, and the folder in which it alone may train."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _WAIT_FOR_LOCK = 60.0  # seconds; the trainings of a killed call take some to en
 
 
 class Limits(NamedTuple):
-    """What one call may spend: trainings, hours, and how many trainings at once."""
+    """The limits of a call: trainings, hours, and trainings at once."""
 
     runs: float = math.inf
     hours: float = math.inf
@@ -23,7 +23,7 @@ class Limits(NamedTuple):
 
 
 class Budget:
-    """What this call has spent, and how long the rest will take."""
+    """The time and trainings of this call so far, and the time that the rest will take."""
 
     def __init__(self, limits: Limits) -> None:
         self.at_once = limits.at_once

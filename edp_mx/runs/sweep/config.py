@@ -12,7 +12,7 @@ from edp_mx.errors import UserError
 from edp_mx.runtime.limits import MOST_SEED, MOST_WIDE
 from edp_mx.runtime.settings import SettingError, Settings, setting
 
-Values = Dict[str, Any]  # what a trial sets, by dotted key
+Values = Dict[str, Any]  # settings of a trial, by dotted key
 
 RANGES = ("uniform", "log_uniform", "int")
 
@@ -22,7 +22,7 @@ class SweepConfig(Settings):
     """Which settings are tried.
 
     Attributes:
-        name: of the sweep; by default that of its file.
+        name: of the sweep; by default the name of its file.
         base: configuration files that are merged, with paths relative to the sweep's file.
         parameters: by dotted key a list of values, or a range: `{uniform: [low, high]}`,
             `{log_uniform: [low, high]}` or `{int: [low, high]}`, which include both ends.

@@ -33,7 +33,7 @@ class Ended(Generic[T]):
 
     @property
     def error(self) -> str:
-        """What it said last, if it did not end well."""
+        """Its last sentence, if it did not end well."""
         said = last_sentence(log_of(self.run))
         return said if self.code >= 0 else f"ended by signal {-self.code}; {said}"
 
@@ -134,5 +134,5 @@ def start(
 
 
 def log_of(run: RunDirectory) -> Path:
-    """Return the file beside a run that has all that its training said."""
+    """Return the file beside a run with the output of its training."""
     return run.path.parent / f"{run.path.name}.log"

@@ -30,7 +30,7 @@ class Sweep:
     Args:
         base: the configuration files on which each trial is laid.
         records: folders and files with records of other runs, which are not trained again.
-        is_retried: train again what failed.
+        is_retried: train failed trials again.
 
     Attributes:
         trials: that were made or are known from records, each setting once.
@@ -98,7 +98,7 @@ class Sweep:
         return not self._study.left()
 
     def _permitted(self, budget: Budget) -> Iterator[Trial]:
-        """Yield the trials to be trained; what is known of the others is told to the study."""
+        """Yield the trials to be trained; report the known scores of the others to the study."""
         for proposed in self._study.asked():
             trial = self._trial(self._study.values(proposed))
             if not trial.is_open:
@@ -120,7 +120,7 @@ class Sweep:
         return self._found.setdefault(trial.hash or repr(values), trial)
 
     def _is_hopeless(self, trial: Trial, run: RunDirectory) -> bool:
-        """Tell the study of the epochs that have ended; return whether a training is to stop."""
+        """Report the finished epochs to the study; return whether a training is to stop."""
         if not self._is_pruned:
             return False
         metric = trial.task.metric
@@ -134,7 +134,7 @@ class Sweep:
         return trial.is_stopped
 
     def _note(self, ended: Ended[Trial]) -> None:
-        """Tell the study what became of a training."""
+        """Report the end of a training to the study."""
         trial, run = ended.trial, ended.run
         if ended.code == 0 and run.has("record"):
             trial.error, trial.is_stopped = None, False  # it came to its end before it was stopped

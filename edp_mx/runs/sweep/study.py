@@ -41,7 +41,7 @@ class Study:
         config: the sweep. With other parameters or another method a new study begins.
         folder: that has its journal.
         settings: on which the trials are laid; with others a new study begins too.
-        is_retried: propose again what failed.
+        is_retried: propose failed trials again.
     """
 
     def __init__(
@@ -81,7 +81,7 @@ class Study:
             yield self._study.ask(self._space)
 
     def finished(self) -> List[FrozenTrial]:
-        """Return the trials that were told of, in the order in which they were proposed."""
+        """Return the reported trials, in the order in which they were proposed."""
         return self._of(TrialState.COMPLETE, TrialState.PRUNED, TrialState.FAIL)
 
     def left(self) -> int:
@@ -92,11 +92,11 @@ class Study:
         return self._study.get_trials(deepcopy=False, states=states)
 
     def values(self, trial: Union[optuna.Trial, FrozenTrial]) -> Values:
-        """Return what a trial sets, by dotted key."""
+        """Return the settings of a trial, by dotted key."""
         return {key: _value_of(each, trial.params[key]) for key, each in self._space.items()}
 
     def is_hopeless(self, trial: optuna.Trial, costs: Mapping[int, float]) -> bool:
-        """Say what a trial has come to after each epoch; return whether it is to be stopped."""
+        """Report the score of a trial after each epoch; return whether it is to be stopped."""
         known = self._study.get_trials(deepcopy=False)[trial.number].intermediate_values
         new = {epoch: cost for epoch, cost in costs.items() if epoch not in known}
         for epoch, cost in new.items():
@@ -104,11 +104,11 @@ class Study:
         return bool(new) and trial.should_prune()
 
     def tell(self, trial: optuna.Trial, cost: float) -> None:
-        """Say what a trial came to."""
+        """Report the score of a trial."""
         self._study.tell(trial.number, cost)
 
     def tell_failed(self, trial: optuna.Trial, error: str, *, is_stopped: bool) -> None:
-        """Say why a trial came to nothing, or was stopped before its end."""
+        """Report why a trial failed, or was stopped before its end."""
         trial.set_user_attr(_ERROR, error)
         state = TrialState.PRUNED if is_stopped else TrialState.FAIL
         self._study.tell(trial.number, state=state)
@@ -164,7 +164,7 @@ def distribution_of(choices: Any) -> BaseDistribution:
 
 
 def _value_of(distribution: BaseDistribution, drawn: Any) -> Any:
-    """What a draw sets: one from a range has four digits, so that it can be written down."""
+    """The value of a draw: one from a range has four digits, so that it can be written down."""
     if isinstance(distribution, CategoricalDistribution):
         return parse_json(drawn)
     if isinstance(distribution, FloatDistribution):

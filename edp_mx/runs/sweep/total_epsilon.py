@@ -1,4 +1,4 @@
-"""What all trainings of a sweep have spent, every attempt, whether it ended well or not."""
+"""The ε of all trainings of a sweep together: every attempt, whether it ended well or not."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Spent(NamedTuple):
 
 
 def spent_by(trials: Sequence[Trial], folder: Path) -> List[Spent]:
-    """Return what each training has spent: all below the folder, and those known by a record only.
+    """Return the ε of each training: all below the folder, and others known by a record only.
 
     All were made on one training part and looked at, so that their ε add up, and their δ.
 

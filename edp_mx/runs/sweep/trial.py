@@ -1,4 +1,4 @@
-"""One trial of a sweep: what it sets, and what became of it."""
+"""One trial of a sweep: its settings and its outcome."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Trial:
     """A combination of settings.
 
     Attributes:
-        values: what it sets.
+        values: its settings.
         base: the configuration files that it sets this on top of.
         hash: of all its settings.
         records: of all its runs, once it has been trained, here or before.
@@ -61,7 +61,7 @@ class Trial:
 
     @property
     def task(self) -> Task:
-        """What is learned; the default where the settings are refused."""
+        """The task; the default where the settings are refused."""
         return TASKS[self.config.task] if self.config else INTENT_SLOT
 
     @property
@@ -76,7 +76,7 @@ class Trial:
         return math.inf if self.score is None else self.task.metric.cost(self.score)
 
     def described(self) -> str:
-        """Return what it sets and what it came to, for the log."""
+        """Return its settings and its score, for the log."""
         values = ", ".join(f"{key}={value}" for key, value in self.values.items())
         if self.error:
             return f"{values}: {'stopped' if self.is_stopped else 'failed'}: {self.error}"
