@@ -51,7 +51,11 @@ def plan_of(arguments: argparse.Namespace, files: Sequence[Path]) -> Tuple[Plan,
     given = {name: getattr(arguments, name, None) for name in KEYS}
     given = {name: value for name, value in given.items() if value is not None}
     texts = list(arguments.overrides)
+    is_set = {text.partition("=")[0].strip() for text in texts}
     for name, value in given.items():
+        if KEYS[name][0] in is_set:
+            option = f"--{name.replace('_', '-')}"
+            raise UserError(f"{option} and --set {KEYS[name][0]} say the same: give one of them")
         if name in _EXCLUDE:  # those of a file
             texts.append(f"privacy.{_EXCLUDE[name]}=null")
         texts.append(f"{KEYS[name][0]}={value}")

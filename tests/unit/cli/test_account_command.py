@@ -130,6 +130,7 @@ def test_the_longest_plan(run, epochs, is_refused):
         ([*LEAST, "--accountant", "moments"], "choose one of rf_exact"),
         ([*POISSON], "--num-examples, from which .* or --sample-rate"),
         ([*POISSON, *DRAWN, "--batch-size", "64"], "--sample-rate and --batch-size"),
+        ([*LEAST, "--set", "training.epochs=3"], "--epochs and --set training.epochs say the same"),
         ([*POISSON, "--sample-rate", "2"], "sample_rate is 2"),
         ([*POISSON, "--sample-rate", "0"], "sample rate above 0"),
         ([*POISSON, *DRAWN, "--accountant", "poisson_rdp"], "adjacency is replace_one"),
