@@ -1,6 +1,6 @@
 """Differentially private training of any Gluon network: mechanism, samplers, accounting.
 
-`make_plan` says what a training releases and with how much noise; `PrivateTraining` trains by it.
+`make_plan` describes the releases of a training and their noise; `PrivateTraining` trains by it.
 """
 
 from importlib import import_module

@@ -85,13 +85,13 @@ def newest_whole(path: Path) -> Optional[Path]:
 
 
 def newest_mark(path: Path) -> Optional[LedgerMark]:
-    """Return where the ledger stood at the newest whole checkpoint; None if there is none."""
+    """Return the end of the ledger at the newest whole checkpoint; None if there is none."""
     newest = newest_whole(path)
     return None if newest is None else read_ledger_mark(newest, is_checked=True)
 
 
 def damage_of(path: Path) -> str:
-    """Return what is wrong with a checkpoint, as the end of a sentence; "" for a whole one.
+    """Return the damage of a checkpoint, as the end of a sentence; "" for a whole one.
 
     Edge cases: a file of an older version, which ends like any zip archive, counts as whole; each
     of its arrays has a checksum of 32 bits, which is looked at when it is read.

@@ -30,7 +30,7 @@ def plan_of(
 
     Args:
         corpus_is_public: which of the paper's two δ is meant by `delta_mode: paper`.
-        private_inputs: what else reaches the model without passing the mechanism.
+        private_inputs: further inputs that reach the model without passing the mechanism.
 
     Raises:
         UserError: δ is not given, nor n from which it follows, or is not below 1/n.
@@ -141,7 +141,7 @@ def make_plan(
         noise_multiplier: z₀, in place of a target.
         delta: δ, below 1 / n; 1 / (2n) if left out.
         max_grad_norm: C.
-        unit: what is clipped: "example" or "user" (DP-SGD), or "micro_batch" (eDP-SGD). Ledgers
+        unit: of clipping: "example" or "user" (DP-SGD), or "micro_batch" (eDP-SGD). Ledgers
             and reports call an example an utterance.
         variant: "calibrated", or "published" for Algorithm 1 of eDP-SGD to the letter.
         adjacency: who is a neighbour: "zero_out" or "replace_one".

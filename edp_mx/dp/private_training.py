@@ -37,7 +37,7 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True, eq=False)
 class PrivateBatch:
-    """What one worker clips in one step; `is_last` of its epoch. How much was drawn is secret."""
+    """The records that a worker clips in a step; `is_last` of its epoch. Their number is secret."""
 
     chunks: Sequence[UnitBatch]
     epoch: int
@@ -53,7 +53,7 @@ class PrivateTraining:
             parameters and ghost clipping has a rule for each operator, no gradient of a single
             example is computed; else a loop over the examples takes its place, with a warning.
         loss: `loss(net(*inputs), label)` returns one number per example, as Gluon's losses do.
-        plan: from `make_plan`; nothing else says how much is clipped and how much noise is added.
+        plan: from `make_plan`; it alone decides the clipping and the noise.
         optimizer: "adam", or a name that MXNet knows.
         optimizer_params: e.g. `{"learning_rate": 1e-3}`.
         folder: keeps the ledger and a checkpoint after each epoch. A training whose folder has a
@@ -117,7 +117,7 @@ class PrivateTraining:
         self._drawn: Optional[PrivateBatch] = None
 
     def batches(self, dataset: Any, *, epochs: Optional[int] = None) -> Iterator[PrivateBatch]:
-        """Yield what is drawn for each step, to the end of the plan or for some epochs.
+        """Yield the draw of each step, to the end of the plan or for some epochs.
 
         Each batch must be given to `step` before the next one is drawn. An epoch that is not taken
         to its end is begun again by the next call, and counted again.
@@ -178,11 +178,11 @@ class PrivateTraining:
 
     @property
     def epsilon(self) -> float:
-        """The ε that holds for what was released so far, at the plan's δ."""
+        """The ε that holds for the releases so far, at the plan's δ."""
         return exp_of(self.guarantee.holds.epsilon.log)
 
     def _prepare(self, dataset: Any) -> None:
-        """Deal the data, and build what the plan asks for; go on from a checkpoint."""
+        """Deal the data, build mechanism and sampler of the plan; go on from a checkpoint."""
         self._dataset = dataset
         self._sampler = self._dealt(len(dataset))
         with autograd.predict_mode():  # settles shapes that Gluon has left open
@@ -269,7 +269,7 @@ class PrivateTraining:
         return made
 
     def _read_entries(self) -> Tuple[Entry, ...]:
-        """What the ledger holds, on every worker."""
+        """The content of the ledger, on every worker."""
         return tuple(map(Entry.from_dict, self._workers.on_first(self._spending.entries)))
 
     def _save(self) -> None:

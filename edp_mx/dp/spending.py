@@ -1,4 +1,4 @@
-"""What a run may spend and what it has spent: its plan, its ledger, its budget."""
+"""The budget of a run and the ε spent so far, from its plan and its ledger."""
 
 from __future__ import annotations
 
@@ -94,19 +94,19 @@ class Spending:
         return self._workers.on_first(lambda: self._permit(epoch, first, wanted))
 
     def spent(self) -> Guarantee:
-        """Return the guarantee of what the ledger says was released; on rank 0."""
+        """Return the guarantee of the releases in the ledger; on rank 0."""
         if self._ledger is None:
             return guarantee(self.plan)
         ledger = self._ledger.read()
         return guarantee(ledger.plan, ledger.entries, is_stopped=ledger.is_stopped)
 
     def stop(self) -> None:
-        """Write down that the run ends because of what it shows, so that the rest of it counts."""
+        """Write down that the run ends because of its results, so that the rest of it counts."""
         if self.plan.release is not None:
             self._workers.on_first(lambda: self._file.stop())
 
     def entries(self) -> List[Dict[str, Any]]:
-        """Return what was written down, as plain values; on rank 0."""
+        """Return the written lines as plain values; on rank 0."""
         return [entry.to_dict() for entry in self._file.read().entries]
 
     def mark(self) -> Optional[LedgerMark]:

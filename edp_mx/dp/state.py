@@ -1,4 +1,4 @@
-"""Where a run stands: numbers and named arrays in one file, nothing that executes when read."""
+"""The state of a run: numbers and named arrays in one file, nothing that executes when read."""
 
 from __future__ import annotations
 
@@ -37,11 +37,11 @@ class RunState:
 
     @classmethod
     def of(cls: Type[S], model: gluon.Block, trainer: gluon.Trainer, **more: Any) -> S:
-        """Return where a model and its trainer stand now; `more` are this kind's own fields."""
+        """Return the state of a model and its trainer; `more` are this kind's own fields."""
         return cls(weights=weights_of(model), optimizer=optimizer_arrays(trainer), **more)
 
     def restore(self, model: gluon.Block, trainer: gluon.Trainer, source: Path) -> None:
-        """Put the weights and the optimizer's state back, if they are those of this model."""
+        """Restore the weights and the optimizer's state, if they are of this model."""
         set_weights(model, self.weights, str(source))
         set_optimizer_arrays(trainer, self.optimizer, str(source))
 
@@ -55,7 +55,7 @@ class RunState:
 
     @classmethod
     def read(cls: Type[S], path: Path) -> S:
-        """Read what `write` wrote; refuse a file that is missing, damaged or of another kind."""
+        """Read the file of `write`; refuse one that is missing, damaged or of another kind."""
         refuse_damaged(path)
         groups: Dict[str, Any] = {group: {} for group in (FACTS, *cls._groups())}
         for name, array in read_arrays(path, "a checkpoint").items():
@@ -102,7 +102,7 @@ class RunState:
 
 
 def _share(arrays: Arrays, group: str, workers: Workers) -> Arrays:
-    """Rank 0's arrays on every worker; what the others give is not looked at."""
+    """Rank 0's arrays on every worker; the arrays of the others are ignored."""
     kinds = workers.broadcast({name: (a.shape, a.dtype.name) for name, a in arrays.items()})
     shared: Arrays = {}
     for name in sorted(kinds):
@@ -130,7 +130,7 @@ def optimizer_arrays(trainer: gluon.Trainer) -> Dict[str, np.ndarray]:
 def set_optimizer_arrays(
     trainer: gluon.Trainer, arrays: Dict[str, np.ndarray], source: str
 ) -> None:
-    """Restore what `optimizer_arrays` returned, if it fits the trainer's parameters."""
+    """Restore the arrays of `optimizer_arrays`, if they fit the trainer's parameters."""
     updater, optimizer = trainer._updaters[0], trainer._optimizer
     left = dict(arrays)
     for i, parameter in enumerate(trainer._params):

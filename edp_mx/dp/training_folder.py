@@ -1,4 +1,4 @@
-"""What a private training keeps on disk: its ledger, and a checkpoint after each epoch."""
+"""The files of a private training: its ledger, and a checkpoint after each epoch."""
 
 from __future__ import annotations
 

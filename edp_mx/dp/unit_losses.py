@@ -85,13 +85,13 @@ class UnitLosses:
         self._seed, self._rank = seed, rank
 
     def batches(self, draw: Draw) -> List[UnitBatch]:
-        """What `__call__` wants of a draw; any thread may make it."""
+        """The input of `__call__`, made of a draw; any thread may make it."""
         units = draw.units()
         chunks = chunks_of(draw, self._lengths, chunk_size=self._chunk_size)
         return [unit_batch(self._batch_of, [units[j] for j in c], first=c[0]) for c in chunks]
 
     def __call__(self, batches: Sequence[UnitBatch], *, epoch: int, step: int) -> Iterator[Losses]:
-        """Yield what makes the losses (U,) of each chunk of one step, the same at every call."""
+        """Yield the function for the losses (U,) of each chunk of a step, alike at every call."""
         for chunk in batches:
             masks = (
                 self._mask_key,

@@ -60,7 +60,7 @@ def save_weights(model: gluon.Block, path: Path) -> None:
 
 
 def load_weights(model: gluon.Block, path: Path) -> None:
-    """Read what `save_weights` wrote."""
+    """Read the file that `save_weights` wrote."""
     set_weights(model, read_arrays(path, "a file of weights"), str(path))
 
 

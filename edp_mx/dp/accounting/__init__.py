@@ -1,1 +1,1 @@
-"""What was released, and what it costs in privacy. NumPy and SciPy only."""
+"""Releases, and their cost in privacy. NumPy and SciPy only."""

@@ -1,4 +1,4 @@
-"""All accountants: those whose ε holds, and those that are only shown beside them."""
+"""All accountants: some give an ε that holds, others are only shown beside it."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Accountant:
         neighbours: those for which it has a pair of distributions.
         calibrate: the z₀ of planned steps, in closed form or by a search of its own.
         is_gaussian: all that it counts is one Gaussian mechanism of that ρ, neither less nor more.
-        said: what it is, in words, where it is the paper's.
+        said: a description in words, where it is the paper's.
     """
 
     name: str
@@ -172,7 +172,7 @@ def count_with_all(composition: Composition, *, delta: float) -> List[Bound]:
 
 
 def is_gaussian(bound: Bound) -> bool:
-    """Return whether what a bound counts is one Gaussian mechanism, whose limits are exact."""
+    """Return whether a bound counts a single Gaussian mechanism, whose limits are exact."""
     return bound.accountant in ACCOUNTANTS and ACCOUNTANTS[bound.accountant].is_gaussian
 
 
@@ -203,6 +203,6 @@ def _accountants_for(sampler: str, neighbours: str) -> List[Accountant]:
 
 
 def _accountants_of(composition: Composition) -> List[Accountant]:
-    """The same for the events of a composition; those of shuffled epochs where it has none."""
+    """The same for a composition; for one without events, of shuffled epochs."""
     sampler = composition.events[0].sampler if composition.events else "shuffle"
     return _accountants_for(sampler, composition.neighbours)

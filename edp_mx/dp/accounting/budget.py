@@ -1,4 +1,4 @@
-"""Privacy budgets: what a run may still release, and what a stopped run might have released."""
+"""Privacy budgets: the steps left to a run, and the releases a stopped run might have made."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def refuse_unaffordable(plan: Plan, spent: Sequence[Entry] = ()) -> None:
     A run that was interrupted before it wrote α down releases it again; then both releases count.
 
     Args:
-        spent: what the ledger has of a run that has not begun its first epoch.
+        spent: the ledger of a run that has not begun its first epoch.
     """
     if plan.max_epsilon is None:
         return
@@ -61,7 +61,7 @@ def refuse_unaffordable(plan: Plan, spent: Sequence[Entry] = ()) -> None:
 
 
 def permitted_steps(plan: Plan, spent: Sequence[Entry], epoch: int, *, first: int = 0) -> int:
-    """Return how many steps of an epoch fit into `max_epsilon`, after what was spent.
+    """Return how many steps of an epoch still fit into `max_epsilon`.
 
     Args:
         first: the step, from 0, with which the epoch goes on; those before it are not counted.
@@ -84,10 +84,10 @@ def committed_entries(
     first_epoch: Optional[int] = None,
     first_step: int = 0,
 ) -> Tuple[Entry, ...]:
-    """Return what was spent together with all that the run might have gone on to release.
+    """Return the entries of a ledger and all further ones that the run might have made.
 
-    When a run stops because of what it sees, stopping itself reveals something. The ε that holds
-    for it is that of the longest run that it might have been: its ledger, and the rest of its plan
+    When a run stops because of its data, stopping itself reveals something. The ε that holds
+    for it is the ε of the longest run that it might have been: its ledger, and the rest of its plan
     as far as `max_epsilon` allows.
 
     Args:
@@ -112,7 +112,7 @@ def committed_entries(
 
 
 def _place_after(plan: Plan, spent: Sequence[Entry]) -> Tuple[int, int]:
-    """The epoch and the step, both from 0, with which a run goes on after what was spent.
+    """The epoch and the step, both from 0, with which a run is resumed.
 
     A run that was resumed from an older checkpoint may repeat each epoch after its last entry,
     however often it was done before. Where entries do not say with which step they begin, those of

@@ -27,7 +27,7 @@ class PlannedSteps:
     """Steps to come whose noise is to be found, and the target that they are to meet.
 
     Attributes:
-        spent: what is released besides, with multipliers of its own.
+        spent: further releases, with multipliers of their own.
 
     Raises:
         UserError: a target that no noise can meet.

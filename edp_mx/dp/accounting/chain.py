@@ -32,7 +32,7 @@ class Chain:
         return {"lines": len(self._digests), "sha256": self._last}
 
     def has(self, end: Mapping[str, Any]) -> bool:
-        """Return whether an `end` is that of these lines or of their beginning."""
+        """Return whether an `end` belongs to these lines or to the first ones of them."""
         return self._digests[end["lines"] - 1 : end["lines"]] == [end["sha256"]]
 
     @property
@@ -50,7 +50,7 @@ class Chain:
         """Return the object that `add` was given.
 
         Args:
-            line: as it stands in the file, without its newline.
+            line: as in the file, without its newline.
             value: the object in it.
 
         Raises:

@@ -56,7 +56,7 @@ def check_rate(value: float, name: str = "sample_rate", *, is_open: bool = False
 
 
 def check_count(value: int, name: str, *, least: int = 0, most: int = MOST_COUNTED) -> None:
-    """Refuse what is no whole number, or too few or too many."""
+    """Refuse a number that is not whole, too small or too large."""
     if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
         raise UserError(f"{name} is {value!r}; it must be a whole number from {least} to {most:,}")
 

@@ -60,7 +60,7 @@ class ClippingWay:
 
     Attributes:
         takes_many: many units are clipped from one backward pass.
-        not_covered: what its ε rests on besides.
+        not_covered: further assumptions of its ε.
     """
 
     takes_many: bool = False

@@ -111,7 +111,7 @@ class PrivacyConfig(Settings):
     Attributes:
         mechanism: none (the paper's SGD), edp_sgd (Algorithm 1, which clips the mean gradient of a
             micro-batch) or dp_sgd (which clips the gradient of each utterance or user).
-        unit: what is clipped: micro_batch (edp_sgd), utterance (the default of dp_sgd) or user
+        unit: of clipping: micro_batch (edp_sgd), utterance (the default of dp_sgd) or user
             (dp_sgd on a corpus that names users; the guarantee then protects a user, and
             training.batch_size counts users).
         max_utterances_per_user: with unit user, the largest number of a user's utterances that
@@ -136,7 +136,7 @@ class PrivacyConfig(Settings):
         layer_scales_unit: largest (α is divided by its largest, so that max α = 1) or norm (α is
             taken as it is found: with first_batch the gradient norms themselves, which is how the
             paper may be read). Under the published variant the noise ignores α, and ε follows.
-        scale_release: with `layer_scales: dp_release`, how α is released and what that costs.
+        scale_release: with `layer_scales: dp_release`, how α is released, and at which cost.
         sampler: shuffle (each record at most once per epoch) or poisson (each record in each step
             with the same probability, secretly).
         adjacency: replace_one or zero_out: which corpora are neighbours.

@@ -1,4 +1,4 @@
-"""Both ε of what a plan releases, or of what a ledger says was released."""
+"""Both ε of a plan, or of the releases in a ledger."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ NOTHING_SAID = "Yu et al. (2019) say nothing where the sample rate times the noi
 def count_what_holds(plan: Plan, entries: Sequence[Entry]) -> Bound:
     """Return the ε that holds against whoever sees every aggregate, if the inputs are public.
 
-    The entries are what was released according to a ledger, or is planned to be.
+    The entries are the releases of a ledger, or the planned ones.
 
     Guarantee: a bound for the worst pair of neighbours; exact for shuffled epochs. ∞, with its
     reason, where there is no noise, float32 cannot add all of it, or its α is not known yet.
@@ -40,7 +40,7 @@ def count_what_holds(plan: Plan, entries: Sequence[Entry]) -> Bound:
 
 
 def counts_of_what_holds(plan: Plan, entries: Sequence[Entry]) -> List[Bound]:
-    """Return the same by all accountants, including those that give no bound."""
+    """Return the same by all accountants, also by the ones that give no bound."""
     counts = count_with_all(plan.composition(entries), delta=plan.delta)
     if count_what_holds(plan, entries).reasons:
         return [replace(unbounded(), accountant=count.accountant) for count in counts]
@@ -88,7 +88,7 @@ def say_paper(bound: Bound) -> str:
 
 
 def counts_as_published(plan: Plan, entries: Sequence[Entry]) -> List[Bound]:
-    """Return ε by all accountants as if z_t were the effective multiplier; NOT what holds."""
+    """Return ε by all accountants as if z_t were the effective multiplier; it does NOT hold."""
     return count_with_all(as_published(entries), delta=plan.delta)
 
 

@@ -1,4 +1,4 @@
-"""What makes ε infinite, what may be assumed public, and what no ε of a run covers."""
+"""Reasons for an infinite ε, inputs that may be assumed public, and the limits of any ε."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ UNKNOWN_SCALES = (
     "(layer_scales_unit: norm), so that it is not known yet how little it is beside a gradient"
 )
 # The smallest noise of a worker, relative to the gradient it is added to, that float32 resolves: 16
-# units in the last place. Below that, rounding and not the noise decides what is released.
+# units in the last place. Below that, rounding and not the noise decides the release.
 RESOLUTION = 2.0**-19
 GRID_STEPS = 2.0**15  # standard deviations of hardened noise that float32 holds exactly, at least
 LARGEST_NOISE = 14.0  # of hardened noise, in standard deviations
@@ -33,7 +33,7 @@ LARGEST_NOISE = 14.0  # of hardened noise, in standard deviations
 class PrivateInput:
     """An input that reaches the model past the mechanism.
 
-    Why ε is infinite, what would make it finite, and what the user can do about it.
+    Why ε is infinite, the condition that would make it finite, and a remedy for the user.
     """
 
     reason: str
@@ -43,12 +43,12 @@ class PrivateInput:
 
 @dataclass(frozen=True)
 class Declaration:
-    """What reaches the model without noise, where it comes from, and who says that it is public.
+    """An input that reaches the model without noise, its origin, and who declared it public.
 
     Attributes:
         of: the input: words, labels, start or word vectors.
         said: the rest of the sentence.
-        is_open: nobody here knows what it was made from, so that no ε covers it.
+        is_open: its source is unknown here, so that no ε covers it.
     """
 
     of: str

@@ -1,4 +1,4 @@
-"""Entries of a ledger: what was about to be released."""
+"""Entries of a ledger: releases, written down before they are made."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class Entry:
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Entry:
-        """Read what `to_dict` wrote."""
+        """Read the mapping that `to_dict` wrote."""
         event, names = dict(values), ("what", "noise_multiplier", "first_step")
         own = {name: event.pop(name) for name in names if name in event}
         for name in names[:2]:

@@ -1,4 +1,4 @@
-"""Events: what was released, in the form that accountants are given and nothing else."""
+"""Events: releases in the form that accountants read, and nothing else."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Event:
     Attributes:
         sampler: shuffle (one event per epoch: all its disjoint batches together) or poisson (one
             event per step: each record is in it with probability `sample_rate`).
-        effective_noise_multiplier: noise over sensitivity of what is released; 0 for no noise.
+        effective_noise_multiplier: noise over sensitivity of the release; 0 for no noise.
         count: number of epochs (shuffle) or steps (poisson).
         sample_rate: q, from 0 to 1; 1 for shuffle, which is not amplified by sampling.
     """
@@ -52,7 +52,7 @@ class Event:
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Event:
-        """Read what `to_dict` wrote; refuse missing and unknown fields, and another type."""
+        """Read the mapping of `to_dict`; refuse missing and unknown fields, and another type."""
         names = {field.name for field in dataclasses.fields(cls)}
         if set(values) != names:
             odd = ", ".join(sorted(set(values) ^ names))
@@ -65,7 +65,7 @@ class Composition:
     """All that was released, in order, and the neighbours between which it is to be private.
 
     Attributes:
-        neighbours: what one record can do to a step that it is in. `zero_out` (also add or
+        neighbours: the effect of one record on a step that it is in. `zero_out` (also add or
             remove): it moves the release by the sensitivity. `replace_one`: each of two records
             moves it by the sensitivity, at worst in opposite directions. `replace_in_mean`: like
             `replace_one` where the mean of several is clipped as one, so that all that can be

@@ -1,4 +1,4 @@
-"""The full privacy statement of a run: both ε, their conditions, and what neither covers."""
+"""The full privacy statement of a run: both ε, their conditions, and their limits."""
 
 from __future__ import annotations
 
@@ -39,14 +39,14 @@ WELL_BELOW = 0.1  # of 1/n: a δ by which a guarantee may be judged; docs/privac
 
 @dataclass(frozen=True)
 class Guarantee:
-    """The privacy statement about a plan and what was released under it; built by `guarantee`.
+    """The privacy statement about a plan and the releases under it; built by `guarantee`.
 
     Attributes:
-        entries: what was counted: all that was released, or might have been.
+        entries: the counted releases: all that were made, or might have been.
         as_published: ε as the paper counts it.
-        holds: ε that holds for what ran; ∞ with its reasons.
+        holds: ε that holds for the run; ∞ with its reasons.
         holds_if: ε under the conditions that it names; equal to `holds` where there are none.
-        not_covered: what no ε here covers.
+        not_covered: leaks that no ε here covers.
     """
 
     plan: Plan
@@ -98,7 +98,7 @@ class Guarantee:
 
     @property
     def declarations(self) -> List[str]:
-        """What reaches the model without noise, and who says that it is public."""
+        """The inputs that reach the model without noise, and who declared them public."""
         return [str(declaration) for declaration in self.plan.declarations or ()]
 
     def to_dict(self) -> Dict[str, Any]:
@@ -158,7 +158,7 @@ class Guarantee:
         return "\n".join(lines)
 
     def _describe_open(self) -> List[str]:
-        """Say in short what no ε covers; nothing where there is no ε that could."""
+        """Name the limits of ε in short; nothing where there is no finite ε."""
         if self.holds_if.reasons:
             return []
         said = [text.split(":")[0] for text in self.not_covered if text in FOREMOST]
@@ -167,7 +167,7 @@ class Guarantee:
         return textwrap.wrap(text, 80, initial_indent="  ", subsequent_indent="    ")
 
     def _describe_release(self) -> List[str]:
-        """One or two lines about what was released."""
+        """One or two lines about the releases."""
         plan, release = self.plan, self.plan.release
         if release is None:
             return []
@@ -195,13 +195,13 @@ def guarantee(
     delta: Optional[float] = None,
     is_stopped: bool = False,
 ) -> Guarantee:
-    """Count what a run spends, both ways, and state what that does not cover.
+    """Count the ε of a run, both ways, and state its limits.
 
     Args:
         plan: the run's own.
-        entries: what its ledger holds; left out, all that is planned.
+        entries: of its ledger; by default all that are planned.
         delta: at which to count; left out, the plan's own.
-        is_stopped: the program ended the run because of what it showed.
+        is_stopped: the program ended the run because of its results.
 
     Guarantee: `holds` holds against someone who sees every aggregate and when the run stops;
     `holds_if` does so under the conditions that it names. A run that was stopped or may stop early
@@ -218,7 +218,7 @@ def guarantee(
 
 
 def _stated(plan: Plan, released: Tuple[Entry, ...]) -> Guarantee:
-    """Count what was released, or might have been."""
+    """Count the releases that were made, or might have been."""
     published = holds = holds_if = unbounded(NO_MECHANISM)
     if plan.release is not None:
         published, holds_if = _count(plan, released)

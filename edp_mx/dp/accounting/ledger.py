@@ -1,4 +1,4 @@
-"""The ledger of a run: what was released, written down before it is."""
+"""The ledger of a run: releases, each written down before it is made."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from edp_mx.runtime.json_text import parse_json
 from edp_mx.runtime.structured import structure
 
 VERSION = 3
-_STOPPED = {"stopped": "diverged"}  # the line of a run that the program ended for what it showed
+_STOPPED = {"stopped": "diverged"}  # the line of a run that the program ended for its results
 
 
 @dataclass(frozen=True)
@@ -63,7 +63,7 @@ class LedgerFile:
         UserError: the file is not the one whose state the mark holds, was begun with another plan,
             is damaged, or cannot be written.
 
-    Guarantee: an entry is on disk before what it describes is released. A crash between the two
+    Guarantee: an entry is on disk before its release is made. A crash between the two
     leaves an entry too many, never one too few; so does a resumed run, which repeats an epoch and
     writes it down again. What a checkpoint confirms cannot be lost or changed without notice.
     """
@@ -102,7 +102,7 @@ class LedgerFile:
         self._append(_STOPPED)
 
     def read(self) -> Ledger:
-        """Return what the file holds now."""
+        """Return the present content of the file."""
         return read_ledger(self._path)
 
     def mark(self) -> LedgerMark:
@@ -149,7 +149,7 @@ class LedgerFile:
 def refuse_other_plan(path: Path, ledger: Ledger, plan: Plan) -> None:
     """Refuse the ledger of another plan, apart from α, naming the first difference."""
     before, now = (p.without_layer_scales().to_dict() for p in (ledger.plan, plan))
-    for key in sorted(set(now) - {"declarations"}):  # those of the head stay
+    for key in sorted(set(now) - {"declarations"}):  # declarations of the head stay
         if before[key] != now[key]:
             raise UserError(
                 f"{path} was begun with {key} {before[key]}, but the run has {now[key]}: a ledger "

@@ -19,7 +19,7 @@ _CLOSE = 1e-9  # relative, between two multipliers that should be equal
 
 @dataclass(frozen=True)
 class LedgerAccount:
-    """What a ledger adds up to, and its differences from the plan in its head, one sentence each.
+    """The total of a ledger, and its differences from the plan in its head, a sentence each.
 
     `planned` is the guarantee of that plan: the same object as `spent` where nothing differs.
     """
@@ -144,7 +144,7 @@ def _unplanned(planned: Dict[str, Entry], entries: Sequence[Entry]) -> List[str]
 
 
 def _other_noise(entry: Entry, planned: Entry) -> List[str]:
-    """Differences between the noise of an entry and that of the plan."""
+    """Differences between the noise of an entry and the plan's."""
     name_of = "the release of the layer scales" if entry.what == SCALES else entry.title
     there, wanted = entry.to_dict(), planned.to_dict()
     found = []

@@ -30,7 +30,7 @@ from edp_mx.runtime.structured import NotOfKind, structure
 
 @dataclass(frozen=True)
 class Plan:
-    """What a run releases, with which noise, about whose data, and what is assumed to be public.
+    """The releases of a run: their noise, the protected data, and the inputs assumed public.
 
     A plan is built once, when the data are dealt to the workers; it is completed by z₀ where that
     is calibrated for a target, and by α once it is known. The noise, the head of the ledger, the
@@ -48,8 +48,8 @@ class Plan:
         scales_multiplier: z_a of `dp_release`, whose release of α is counted.
         private_inputs: what reaches the model from private data without passing the mechanism:
             names from `coverage.PRIVATE_INPUTS`.
-        assumed_public: those of them that the user declares public.
-        declarations: what reaches the model without noise, and who says that it is public; None
+        assumed_public: the ones among them that the user declares public.
+        declarations: inputs that reach the model without noise, and who declared them public; None
             where nobody wrote it down.
         clipping: how the gradients of units are computed, loop or ghost; ε is the same, but rests
             on other assumptions.
@@ -165,7 +165,7 @@ class Plan:
         return (*self.scales_entries(), *map(self.entry, range(self.epochs)))
 
     def composition(self, entries: Sequence[Entry]) -> Composition:
-        """Return the composition of some entries, e.g. those of a ledger."""
+        """Return the composition of some entries, e.g. of a ledger."""
         assert self.release is not None
         return Composition(self.release.neighbours, [entry.event for entry in entries])
 
@@ -197,7 +197,7 @@ class Plan:
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Plan:
-        """Read what `to_dict` wrote; refuse what is no plan of this version."""
+        """Read the mapping of `to_dict`; refuse one that is no plan of this version."""
         try:
             return structure(values, cls)
         except NotOfKind as error:

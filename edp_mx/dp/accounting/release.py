@@ -33,7 +33,7 @@ class Release:
     accountant's multiplier come from this object, so that the two cannot disagree.
 
     Attributes:
-        unit: what is clipped to C: micro_batch (the mean gradient of a micro-batch, Algorithm 1),
+        unit: of clipping to C: micro_batch (the mean gradient of a micro-batch, Algorithm 1),
             utterance (each utterance's own gradient, DP-SGD) or user (the sum over a user's
             utterances).
         num_workers: processes that draw their noise independently and send one message each.
@@ -156,7 +156,7 @@ class Release:
 
     @property
     def neighbours(self) -> str:
-        """What one record can do to a step, in the terms of `events.Composition`.
+        """The effect of one record on a step, in the terms of `events.Composition`.
 
         Where the mean of several utterances is clipped, all that can be released lies in one ball.
         """
@@ -225,7 +225,7 @@ class Release:
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Release:
-        """Read what `to_dict` wrote."""
+        """Read the mapping that `to_dict` wrote."""
         return structure(values, cls)
 
     def with_layer_scales(self, scales: Sequence[float]) -> Release:

@@ -1,4 +1,4 @@
-"""What is said beside ε: its conditions, warnings, and what it does not cover."""
+"""The remarks beside ε: its conditions, warnings and limits."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def conditions_of(plan: Plan) -> Tuple[str, ...]:
 
 
 def warnings_of(plan: Plan) -> Tuple[str, ...]:
-    """Return what deserves a second look."""
+    """Return warnings: settings that deserve a second look."""
     if plan.release is None:
         return ()
     found = []
@@ -55,7 +55,7 @@ def warnings_of(plan: Plan) -> Tuple[str, ...]:
 
 
 def not_covered_by(plan: Plan) -> Tuple[str, ...]:
-    """Return what must be stated beside every ε; docs/privacy.md, section 6."""
+    """Return the limits that are stated beside every ε; docs/privacy.md, section 6."""
     texts: List[str] = [BEST_CHECKPOINT] if plan.chooses_checkpoint else []
     if plan.stops_early:
         texts.append(EARLY_STOP)

@@ -33,14 +33,14 @@ class Sizes:
 
 @dataclass(frozen=True)
 class Sampling:
-    """What a sampler answers; one object each, in `SAMPLERS`.
+    """The properties of a sampler; one object each, in `SAMPLERS`.
 
     Attributes:
         by_chance: chance decides secretly who is in a step, and each step is an event of its own;
             otherwise each record is in one step of an epoch, which is one event.
         has_fixed_size: a micro-batch has |M| records, not about as many.
         how_it_holds: against whom its ε holds, in words.
-        known: what an observer may know of the draws.
+        known: the part of the draws that an observer may know.
         of_edp_sgd, of_dp_sgd: why the paper's ε is another, in words.
         published: the accountant of DP-SGD on such draws in the paper's source, if there is one.
     """
@@ -143,7 +143,7 @@ def sizes_of(
     Args:
         num_units: n.
         sample_rate: q, where n is not known.
-        units: what n counts, in words.
+        units: the records that n counts, in words.
 
     Raises:
         UserError: a batch that the workers cannot share, or that the training part cannot fill.

@@ -1,4 +1,4 @@
-"""What is clipped, and whom that protects: one object for each unit."""
+"""Units of clipping, and whom each protects: one object for each."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from edp_mx.runtime.settings import SettingError
 
 @dataclass(frozen=True)
 class Unit:
-    """What is clipped to C; one object each, in `UNITS`.
+    """A unit of clipping; one object each, in `UNITS`.
 
     Attributes:
         mechanism: the one that clips it; the first unit of a mechanism is its default.
@@ -20,7 +20,7 @@ class Unit:
         is_mean: the mean gradient of a micro-batch is clipped, not each record's own.
         whole: what it says of a person, in words.
         several: how a person may be there several times.
-        not_covered: what no ε here covers of a person.
+        not_covered: leaks about a person that no ε here covers.
     """
 
     name: str
@@ -46,7 +46,7 @@ class Unit:
 
     @property
     def clipped(self) -> str:
-        """Return the beginning of a list of what was released, in words."""
+        """Return the beginning of a list of releases, in words."""
         return "" if self.is_mean else f"each {self.name} clipped, "
 
     def kappa(self, adjacency: str, *, is_single: bool) -> float:
@@ -59,7 +59,7 @@ class Unit:
         return 1.0 if is_alone and adjacency == "zero_out" else 2.0
 
     def neighbours(self, adjacency: str, *, is_single: bool) -> str:
-        """Return what one record can do to a step, in the terms of `events.Composition`."""
+        """Return the effect of one record on a step, in the terms of `events.Composition`."""
         is_in_mean = self.is_mean and not is_single and adjacency == "replace_one"
         return "replace_in_mean" if is_in_mean else adjacency
 
@@ -106,7 +106,7 @@ MECHANISMS = tuple(dict.fromkeys(unit.mechanism for unit in UNITS.values()))
 
 
 def unit_of(mechanism: str, unit: Optional[str]) -> str:
-    """Return what a mechanism clips: the unit asked for, or the mechanism's default."""
+    """Return the unit that a mechanism clips: the given one, or its default."""
     units = [each.name for each in UNITS.values() if each.mechanism == mechanism]
     units = units or list(UNITS)[:1]  # without a mechanism
     if unit is not None and unit not in units:

@@ -63,7 +63,7 @@ class FlatGradients:
         mx.nd.waitall()
 
     def check_views(self) -> None:
-        """Refuse to go on if a gradient no longer lies in the flat array."""
+        """Refuse to go on if a gradient is no longer in the flat array."""
         start = address(self.array)
         for parameter, offset, _ in self._places.values():
             if not parameter._grad or address(parameter._grad[0]) != start + 4 * offset:

@@ -1,4 +1,4 @@
-"""Normal numbers in double precision, added on a grid: noise whose last bits say nothing."""
+"""Normal numbers in double precision, added on a grid: noise whose last bits reveal nothing."""
 
 from __future__ import annotations
 

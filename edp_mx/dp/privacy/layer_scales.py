@@ -14,7 +14,7 @@ FLOOR = 1e-2  # smallest scale, relative to the largest
 def settle_scales(
     scales: Union[Sequence[float], np.ndarray], *, unit: str = "largest"
 ) -> Tuple[float, ...]:
-    """Return α from what was found for the layers, the smallest raised to the floor.
+    """Return α from the norms of the layers, the smallest raised to the floor.
 
     "Proportional to the norm" (eDP-SGD, section 3) leaves the constant open. In units of the
     `largest`, max α = 1 and the sensitivity stays at κ C / N. In units of the `norm` itself, α is

@@ -85,12 +85,12 @@ class Sampler:
 
     @property
     def indices(self) -> np.ndarray:
-        """The records of this worker, ascending, without those of empty places."""
+        """The records of this worker, ascending, without empty places."""
         return self._present(np.sort(np.concatenate([lane.indices for lane in self.lanes])))
 
     @abstractmethod
     def draws(self, epoch: int) -> Iterator[Draw]:
-        """Yield what this worker clips in each step of an epoch."""
+        """Yield the draw of this worker in each step of an epoch."""
 
     def without(self: S, places: np.ndarray) -> S:
         """Return the same sampler with empty places, (E,) records or users of any worker.

@@ -40,11 +40,11 @@ class Cells:
 
     @property
     def loss(self) -> np.ndarray:
-        """log P(cell)/Q(cell), which lies between `low` and `high`."""
+        """log P(cell)/Q(cell), which is between `low` and `high`."""
         return np.clip(self.log_p - self.log_q, self.low, self.high)  # (M,)
 
     def without_ends(self, mass: float) -> Cells:
-        """Return the cells without those of the least and the most loss, each up to this mass."""
+        """Return the cells without the ones of least and of most loss, each up to this mass."""
         order = np.argsort(self.low, kind="stable")  # (M,)
         sorted_mass = np.exp(self.log_p[order])  # (M,)
         is_kept = (np.cumsum(sorted_mass) > mass) & (np.cumsum(sorted_mass[::-1])[::-1] > mass)

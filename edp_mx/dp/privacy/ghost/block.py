@@ -20,7 +20,7 @@ _ZEROS = ""  # no probe has this name
 
 
 class Seen(NamedTuple):
-    """What a tap recorded of N examples; example i is entry i of `axis` (or of N runs along it)."""
+    """A tap's record of N examples; example i is entry i of `axis` (or of N runs along it)."""
 
     tap: Tap
     inputs: np.ndarray
@@ -53,7 +53,7 @@ class ProbedBlock:
         self.forget()
 
     def forget(self) -> None:
-        """Drop what the last run recorded, so that the next may begin."""
+        """Drop the records of the last run, so that the next may begin."""
         self._values: Arrays = {}
         self._outputs: List[Sequence[mx.nd.NDArray]] = []
         self._probes: Arrays = {}
@@ -118,7 +118,7 @@ class ProbedBlock:
             ) from error
 
     def seen(self) -> Tuple[List[Seen], List[SeenLSTM]]:
-        """Return what all taps and cuts recorded; refuse an operator that was not reached."""
+        """Return the records of all taps and cuts; refuse an operator that was not reached."""
         mx.nd.waitall()
         taps = []
         for tap in self._surgery.taps:
@@ -146,7 +146,7 @@ class ProbedBlock:
             self._axes[name] = differing[0]
 
     def _infer(self, input_shapes: Sequence[Shape]) -> Dict[str, Shape]:
-        """Infer the probes' shapes from those of the block's inputs."""
+        """Infer the probes' shapes from the shapes of the block's inputs."""
         known = dict(zip(self._graph.input_names, input_shapes))
         probes: Dict[str, Shape] = {}
         for level, segment in enumerate(self._segments):

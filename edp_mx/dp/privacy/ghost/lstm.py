@@ -106,7 +106,7 @@ def _by_example(values: np.ndarray, num_examples: int) -> np.ndarray:
 
 
 class SeenLSTM(NamedTuple):
-    """What was recorded of one direction of a cut.
+    """The record of one direction of a cut.
 
     Shapes: inputs (T, N, I), states (T, N, H), gate_gradients (T, N, 4H).
     """
@@ -119,7 +119,7 @@ class SeenLSTM(NamedTuple):
 
 
 class _Direction(NamedTuple):
-    """What the forward pass of one direction left. Shapes: states (T, N, H)."""
+    """The results of the forward pass of one direction. Shapes: states (T, N, H)."""
 
     states: np.ndarray
     weights: LSTMWeights
@@ -163,7 +163,7 @@ class LSTMRun:
         self.states.attach_grad()
 
     def go_back(self) -> np.ndarray:
-        """Return the gradient of the inputs (T, N, I), given that of the states."""
+        """Return the gradient of the inputs (T, N, I), given the gradient of the states."""
         refuse_unused(self.states, self._cut.node.name)
         arriving = to_numpy(self.states.grad)  # (T, N, H), or of both directions
         leaving = np.zeros(self._inputs.shape, np.float32)
@@ -176,7 +176,7 @@ class LSTMRun:
         return leaving
 
     def seen(self) -> Iterator[SeenLSTM]:
-        """Yield what was recorded of each direction, after `go_back`."""
+        """Yield the record of each direction, after `go_back`."""
         found = zip(self._cut.parameters, self._directions, self._gates)
         for place, (names, direction, gates) in enumerate(found):
             yield SeenLSTM(names, place == 1, self._inputs, direction.states, gates)
