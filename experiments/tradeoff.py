@@ -9,6 +9,7 @@ nothing.
 import argparse
 import math
 import sys
+from collections import Counter
 from contextlib import closing
 from itertools import product
 from pathlib import Path
@@ -16,6 +17,8 @@ from typing import Dict, Iterator, List, Sequence, Tuple
 
 from edp_mx.cli.console import whole
 from edp_mx.runs.attack_records import collect_attacks
+from edp_mx.runs.measurements import measurements
+from edp_mx.runs.record import run_id
 from edp_mx.runs.sweep.budget import Budget, Limits
 from edp_mx.runtime.files import write_text
 from edp_mx.runtime.progress import start_logging
@@ -151,6 +154,7 @@ def train(request: Request, cells: Sequence[Cell], arguments: argparse.Namespace
 def points_of(cells: Sequence[Cell]) -> Dict[Tuple[str, str], List[Point]]:
     """Return what was measured, by corpus and family, in the order of the curves."""
     success = successes_of(collect_attacks([RECORDS]))
+    attacked = Counter(run for run, _ in success)
     found: Dict[Tuple[str, str], List[Point]] = {}
     for place in dict.fromkeys((cell.corpus, cell.family) for cell in cells):
         for curve in curves_of(place[1]):
@@ -158,6 +162,10 @@ def points_of(cells: Sequence[Cell]) -> Dict[Tuple[str, str], List[Point]]:
                 records = [record for cell in cells
                            if (cell.corpus, cell.family) == place and cell.method == name
                            for record in cell.trial.records]  # fmt: skip
+                # Of runs that repeat each other one counts: the last, which was attacked.
+                records.sort(key=lambda each: attacked[run_id(each)])
+                alike = measurements(records, is_shown=lambda _: True)
+                records = [record for each in alike for record in each.records]
                 if records:
                     point = Point(method.name, curve, entry_of(records, success))
                     found.setdefault(place, []).append(point)
