@@ -1,1 +1,1 @@
-"""Attacks on the running system: audits that measure what leaks, and may refute what is claimed."""
+"""Attacks on the running system: audits that measure leakage, and may refute a claim."""

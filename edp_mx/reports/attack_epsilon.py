@@ -127,7 +127,7 @@ def _origin_of(attack: AttackOutcome, folder: Path) -> Origin:
 
 
 def _say_drawn(origins: Sequence[Origin]) -> List[str]:
-    """Say how the members of each attack on one run were drawn.
+    """Describe how the members of each attack on one run were drawn.
 
     The weights are named where they differ, since the run was retrained in between.
     """

@@ -81,7 +81,7 @@ def write_page(
     pictures: Part,
     facts: Mapping[str, Any],
 ) -> None:
-    """Write `report.html`: what was found, what the attacked run promises, and how it was done.
+    """Write `report.html`: the findings, the promise of the attacked run, and the method.
 
     Args:
         facts: name -> value; differences of settings are put into words.
@@ -97,7 +97,7 @@ def write_page(
 
 
 def verdict_of(result: AttackResult) -> str:
-    """Return what the success of an attack means, in words."""
+    """Return the meaning of an attack's success, in words."""
     right, found = 100 * result.auc.value, 100 * result.tpr.value
     return (
         f"Somebody with the model tells members from others in {right:.0f} of 100 pairs; chance "

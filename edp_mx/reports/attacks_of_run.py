@@ -15,7 +15,7 @@ from edp_mx.runtime.json_text import read_json
 
 
 def parts_of_attacks(run: RunDirectory) -> List[Part]:
-    """Return what attacks on a run found: membership, and the exposure of canaries."""
+    """Return the findings of attacks on a run: membership, and the exposure of canaries."""
     texts: List[str] = []
     tables: List[PartTable] = []
     notes: List[str] = []

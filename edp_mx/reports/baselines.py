@@ -1,4 +1,4 @@
-"""Whether a model is better than one that has learned nothing, and what to do if it is not."""
+"""Comparison of a model with one that has learned nothing, and advice if it is no better."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def verdict(
     *,
     mechanism: Optional[str],
 ) -> List[str]:
-    """Return wrapped lines that say that scores are no better than the baseline; none if they are.
+    """Return wrapped lines of warning if scores are no better than the baseline; else none.
 
     Args:
         scores: by the metrics of the task, as shares of 1.
@@ -66,8 +66,8 @@ def unknown_labels(
 
     Args:
         utterances: annotated ones that are to be scored.
-        vocabulary: that of the model.
-        task: what the model has learned.
+        vocabulary: of the model.
+        task: of the model.
     """
     known = {tag[2:] for tag in vocabulary.slots}
     intents = [utterance.intent for utterance in utterances]

@@ -53,13 +53,13 @@ class CalibrationReport:
 
     @property
     def release(self) -> Release:
-        """What a step releases."""
+        """The release of a step."""
         assert self.plan.release is not None
         return self.plan.release
 
     @property
     def effective_noise_multiplier(self) -> float:
-        """That of all variants."""
+        """The same of all variants."""
         return self.release.effective_noise_multiplier(self.plan.noise_multiplier)
 
     def to_dict(self) -> Dict[str, Any]:

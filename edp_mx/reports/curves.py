@@ -35,7 +35,7 @@ class Panel(NamedTuple):
 
     Attributes:
         scale: of the y-axis: linear, log, or steep (log where the numbers span 30 times or more).
-        factor: what the numbers are multiplied by.
+        factor: by which the numbers are multiplied.
     """
 
     title: str

@@ -23,7 +23,7 @@ MOST_POINTS, MOST_DRAWN = 100, 16  # a point of Poisson steps takes up to a seco
 MANY, FEW_POINTS = 1000, 16  # above MANY epochs, FEW_POINTS are counted
 LARGEST_EXPONENT = 300  # of ten, that a logarithmic axis of doubles shows
 STEEP = 1.5  # decades from which on the axis is logarithmic
-# What holds is the thicker line; the other lies above it, so that both are seen where equal.
+# The ε that holds is the thicker line below the other, so that both are seen where equal.
 STYLES: Dict[str, Dict[str, Any]] = {
     "that holds": {"color": VERMILION, "marker": "s", "linewidth": 2.8},
     "as published": {"color": BLUE, "marker": "o", "linewidth": 1.1, "linestyle": "--"},
@@ -74,7 +74,7 @@ def plot_curve(
     """Write the picture to `path` and its numbers to the same path with the suffix .csv.
 
     Args:
-        holds: what holds in the end; where it is infinite, its reason replaces the curve.
+        holds: the final ε that holds; where it is infinite, its reason replaces the curve.
         name: of the run.
     """
     if holds.reasons:

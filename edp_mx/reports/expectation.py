@@ -1,4 +1,4 @@
-"""What to expect at an n and ε: scores with their sources, the settings, and the next command."""
+"""Expectations at an n and ε: scores with their sources, the settings, and the next command."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _NAMES = {"ser": "SER", "intent_accuracy": "intents right", "slot_f1": "slot F1"
 
 @dataclass(frozen=True)
 class Expectation:
-    """Everything that `edp-mx plan` says."""
+    """The output of `edp-mx plan`."""
 
     expected: Sequence[Expected]
     recipe: Recipe
@@ -115,7 +115,7 @@ class Expectation:
 
 
 def say(expected: Sequence[Expected], width: int) -> List[str]:
-    """Return the range of the scores, and what these numbers are, as lines of at most `width`."""
+    """Return the range of the scores and their origin, as lines of at most `width`."""
     said = [
         f"{_NAMES[name]} {100 * low:.0f}{f' to {100 * high:.0f}' * (high > low)} %"
         for name, (low, high) in _ranges(expected).items()
@@ -136,7 +136,7 @@ def _ranges(expected: Sequence[Expected]) -> Dict[str, List[float]]:
 
 
 def _caveat(expected: Sequence[Expected]) -> str:
-    """Say what the numbers are."""
+    """Return a sentence on the origin of the numbers."""
     corpora = sorted({each.corpus for each in expected})
     is_public = set(corpora) <= {*PUBLIC_CORPORA, *STANDINS}
     runs = {len(point.records) for point in _points(expected)}

@@ -63,7 +63,7 @@ def explain_by_section(account: LedgerAccount) -> List[Tuple[str, List[str]]]:
 
 
 def _verdict(account: LedgerAccount, bound: Bound, limits: Limits) -> List[str]:
-    """Say whether there is a guarantee, and why not."""
+    """State whether there is a guarantee, and if not, why."""
     spent, others = account.spent, say_at_other_deltas(account.spent)
     others = f" ({others})" if others else ""
     if not account.ledger.entries:
@@ -84,7 +84,7 @@ def _verdict(account: LedgerAccount, bound: Bound, limits: Limits) -> List[str]:
 
 
 def _grade(spent: Guarantee, limits: Limits) -> str:
-    """Say how much it is worth, by its ε at a δ that is well below 1/n."""
+    """Grade it, by its ε at a δ that is well below 1/n."""
     delta, strict = spent.plan.delta, spent.strict_delta
     judged = next((g for g in spent.at_other_deltas() if g.plan.delta == strict), spent)
     words = _grade_of(judged.holds_if.epsilon, limits)

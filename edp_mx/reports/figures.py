@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 
 from edp_mx.runtime.files import whole_file
 
-# Okabe–Ito, which colour-blind readers can tell apart.
+# Okabe–Ito, which colour-blind readers can distinguish.
 BLUE, VERMILION, GREEN = "#0072B2", "#D55E00", "#009E73"
 COLOURS = (VERMILION, BLUE, GREEN, "#E69F00", "#CC79A7", "#56B4E9", "#000000")
 BINS = 20
@@ -101,7 +101,7 @@ def exponent_ticks(
 def draw_histograms(
     axes: Axes, values: np.ndarray, is_member: np.ndarray, labels: Tuple[str, str]
 ) -> Sequence[Tuple[float, ...]]:
-    """Draw which shares of members and of others lie in bins that hold equally many of all.
+    """Draw the shares of members and of others in bins that hold equally many of all.
 
     Where the two are alike, all bins are alike, however long the tails of the values are.
 

@@ -20,9 +20,9 @@ WORTH_SAMPLING = math.log(1e3)  # log ε above which sampling hardly amplifies
 
 
 def improvements(account: LedgerAccount) -> List[str]:
-    """Return one sentence per suggestion, those that make ε finite first.
+    """Return one sentence per suggestion; suggestions that make ε finite come first.
 
-    The ε of a change is that of the whole plan with everything else unchanged.
+    The ε of a change is for the whole plan with everything else unchanged.
     """
     plan = account.plan
     found = [PRIVATE_INPUTS[name].remedy for name in plan.private_inputs]

@@ -41,9 +41,9 @@ def ledger_path(path: Path) -> Path:
 
 
 def account_of(path: Path, *, delta: Optional[float] = None) -> LedgerAccount:
-    """Return what the ledger of a run directory, or the file itself, adds up to.
+    """Return the total of the ledger in a run directory, or of the file itself.
 
-    A file that lies in its run directory is compared with what lies beside it.
+    A file in its run directory is compared with the other files there.
     """
     ledger = ledger_path(path)
     run = RunDirectory(ledger.parent)

@@ -34,7 +34,7 @@ class Limits:
 
 
 def limits_of(bound: Bound, spent: Guarantee) -> Limits:
-    """Compute what (ε, δ) and the mechanism permit at most.
+    """Compute the most that (ε, δ) and the mechanism permit.
 
     Guarantee: the bounds hold for every attacker; for shuffled epochs the second ones are exact.
     """
@@ -54,5 +54,5 @@ def limits_of(bound: Bound, spent: Guarantee) -> Limits:
 
 
 def _within(epsilon: LogNumber, delta: float) -> List[float]:
-    """Return what one (ε, δ) permits: the accuracy, and the share found at each of `FPRS`."""
+    """Return the limits of one (ε, δ): the accuracy, and the share found at each of `FPRS`."""
     return [accuracy_within(epsilon, delta), *(tpr_within(epsilon, delta, fpr=f) for f in FPRS)]

@@ -14,16 +14,16 @@ from matplotlib.transforms import Bbox
 
 _SETTINGS = {"svg.fonttype": "none", "svg.hashsalt": "edp_mx"}  # text is text, ids are always alike
 _NO_METADATA = dict.fromkeys(("Creator", "Date", "Format", "Type"))
-_INK = re.compile("#000000|#4c4c4c")  # what is drawn in black and dark grey ("0.3")
+_INK = re.compile("#000000|#4c4c4c")  # black, and dark grey ("0.3")
 _LEFT_OUT = re.compile(r"<style.*?</style>|<metadata>.*?</metadata>|(?<=<g) id=\"[^\"]*\"", re.S)
 _PADDING = 0.04  # inches
 
 
 class Picture(NamedTuple):
-    """Panels that stand side by side as far as the page is wide.
+    """Panels, side by side as far as the page is wide.
 
     Attributes:
-        caption: what they show.
+        caption: below them.
         panels: SVG elements, each with a text alternative.
     """
 
@@ -39,7 +39,7 @@ class Picture(NamedTuple):
 def panels_of(figure: Figure, caption: str) -> List[str]:
     """Return each panel of a figure with one column, from above, and its legends, as SVG elements.
 
-    What is black or dark grey gets the colour of the page's text.
+    Black and dark grey become the colour of the page's text.
 
     Args:
         caption: with it, or its own title, begins the text alternative of a panel.

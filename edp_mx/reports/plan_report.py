@@ -19,7 +19,7 @@ from edp_mx.reports.accountant_table import counts_as_json, render_accountants
 
 @dataclass(frozen=True)
 class PlanReport:
-    """Both ε of a plan, and those of all accountants.
+    """Both ε of a plan, and the ε of all accountants.
 
     Attributes:
         paper: ε by the accounting of the paper.
@@ -44,7 +44,7 @@ class PlanReport:
 
     @property
     def release(self) -> Release:
-        """What a step releases."""
+        """The release of a step."""
         assert self.plan.release is not None
         return self.plan.release
 

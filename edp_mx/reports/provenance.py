@@ -1,4 +1,4 @@
-"""Where numbers come from: the machines and versions of runs, and what no ε covers."""
+"""Provenance of numbers: the machines and versions of runs, and the limits of any ε."""
 
 from __future__ import annotations
 
@@ -31,6 +31,6 @@ def _environment(of: Machine) -> str:
 
 
 def not_covered() -> List[str]:
-    """Return what no ε of any run covers."""
+    """Return the leaks that no ε of any run covers."""
     open_ = (SEVERAL_UTTERANCES, *ALWAYS_OPEN, BROUGHT, FLOATING_POINT)
     return [f"{text[0].upper()}{text[1:]}." for text in open_]

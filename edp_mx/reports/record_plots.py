@@ -1,4 +1,4 @@
-"""Pictures of what records say, each with a page that has the same numbers."""
+"""Pictures of records, each with a page that has the same numbers."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ CHOSEN = (
 
 
 class Kind(NamedTuple):
-    """A picture: what it shows, how it is drawn, and what it takes."""
+    """A picture: its contents, its function, and the records that it needs."""
 
     name: str
     title: str

@@ -72,7 +72,7 @@ def parts_of(
     """Return the parts of the page.
 
     Args:
-        command: what makes the page anew.
+        command: that makes the page anew.
     """
     return [
         *ser_by_epsilon(records),
@@ -101,7 +101,7 @@ def drawn(title: str, text: str, pictures: Sequence[Picture], *tables: PartTable
 
 
 def ends_with(records: Sequence[Record]) -> List[Part]:
-    """Return every run, what no ε covers, and the machines."""
+    """Return every run, the limits of any ε, and the machines."""
     return [_runs(records), Part("What no ε covers", points=not_covered()), environment(records)]
 
 

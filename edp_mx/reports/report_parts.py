@@ -43,7 +43,7 @@ class PartTable(NamedTuple):
 
     @classmethod
     def of_markdown(cls, caption: str, text: str) -> PartTable:
-        """Return what `render_table` made."""
+        """Return the text of `render_table`."""
         return cls.of_texts(caption, *parse_table(text))
 
 

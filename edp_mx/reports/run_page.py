@@ -26,7 +26,7 @@ def write_run_page(run: RunDirectory, attacks: Sequence[Part] = ()) -> None:
     """Write `report.html` of a finished run; it needs no other file.
 
     Args:
-        attacks: what attacks found so far, from `attacks_of_run.parts_of_attacks`.
+        attacks: findings of attacks so far, from `attacks_of_run.parts_of_attacks`.
     """
     notes: List[str] = []
     privacy = privacy_of(run, notes)
@@ -60,7 +60,7 @@ def _scores(run: RunDirectory, privacy: Privacy) -> Part:
 
 
 def _privacy(privacy: Privacy, notes: List[str]) -> List[Part]:
-    """Both ε with their reasons and conditions, and what they do not cover."""
+    """Both ε with their reasons, conditions and limits."""
     if privacy.mechanism == "none":
         return [Part("Privacy", ["No privacy mechanism ran: ε is infinite."])]
     rows = []

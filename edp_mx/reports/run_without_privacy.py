@@ -1,4 +1,4 @@
-"""The run without privacy that lies beside a run, on the same utterances."""
+"""The run without privacy beside a run, on the same utterances."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def without_privacy(run: RunDirectory) -> Optional[RunDirectory]:
 def describe_without_privacy(runs: Sequence[RunDirectory]) -> List[str]:
     """Return wrapped lines on the run without privacy beside each of some runs, each once.
 
-    Nothing is said of one that is among `runs`.
+    A run that is among `runs` is left out.
     """
     lines: List[str] = []
     shown = {run.path.resolve() for run in runs}

@@ -178,7 +178,7 @@ def _draw(
 
 
 def _place_of(epsilon: float, ticks: Sequence[float]) -> float:
-    """Where an ε lies: its logarithm; ∞ to the right of the largest tick."""
+    """The place of an ε: its logarithm; ∞ is to the right of the largest tick."""
     return math.log10(epsilon) if math.isfinite(epsilon) else math.log10(ticks[-1]) + _GAP
 
 

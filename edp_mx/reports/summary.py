@@ -62,7 +62,7 @@ def compare(runs: Sequence[RunDirectory]) -> str:
 
 
 def compare_as_json(runs: Sequence[RunDirectory]) -> List[Dict[str, Any]]:
-    """Return a value for strict JSON: what `compare` says of each run, all of its guarantee."""
+    """Return the rows of `compare` for strict JSON, with the whole guarantee of each run."""
     return [_as_json(run) for run in runs]
 
 
@@ -97,7 +97,7 @@ def _task_of_all(runs: Sequence[RunDirectory]) -> Task:
 
 
 def _deltas(runs: Sequence[RunDirectory], counted: Sequence[Privacy], task: Task) -> str:
-    """Return what short names stand for, and δ: one number, or one for each run if they differ."""
+    """Return the meaning of short names, and δ: one number, or one for each run if they differ."""
     named = [f"{each.short}: {each.name}; " for each in task.metrics if each.short != each.name]
     deltas = [f"{privacy.delta:.2g}" for privacy in counted]
     each = ", ".join(f"{run.path.name} {delta}" for run, delta in zip(runs, deltas))
@@ -105,7 +105,7 @@ def _deltas(runs: Sequence[RunDirectory], counted: Sequence[Privacy], task: Task
 
 
 def _without_protection(counted: Sequence[Privacy]) -> List[str]:
-    """Return a line that says so where the ε of a run with a mechanism protects nobody."""
+    """Return a warning where the ε of a run with a mechanism protects nobody."""
     found = (privacy.holds_if.number for privacy in counted)
     if any(math.log(NO_PROTECTION) <= epsilon.log < math.inf for epsilon in found):
         return [f"An ε above {NO_PROTECTION:g} is no protection; mn: million, bn: billion"]
@@ -113,7 +113,7 @@ def _without_protection(counted: Sequence[Privacy]) -> List[str]:
 
 
 def _beside_baselines(runs: Sequence[RunDirectory]) -> List[str]:
-    """Return the baselines of runs, equal ones once, and what they say about each run."""
+    """Return the baselines of runs, equal ones once, and the verdict on each run."""
     lines = describe_without_privacy(runs)
     for run in runs:
         baseline = run.load(Results).baseline  # runs of older versions have none
@@ -132,7 +132,7 @@ def format_holding_epsilon(of: WithBounds, notes: List[str]) -> str:
     """Format the ε that holds for a run; if ∞, with its conditional value.
 
     Args:
-        of: what states it.
+        of: the file that states it.
         notes: conditions in the table so far, to which a new one is added; stars refer to them.
     """
     holds, if_granted = format_epsilon(of.holds), format_epsilon(of.holds_if)
@@ -145,7 +145,7 @@ def stars_of(bound: StatedBound, notes: List[str]) -> str:
     """Return the stars of an ε, whose footnote has its conditions, or why it is ∞.
 
     Args:
-        notes: those of the table so far, to which a new one is added.
+        notes: of the table so far, to which a new one is added.
 
     Example:
         >>> less, notes = StatedBound(8.0, 0.9, conditions=("the words are public",)), []
@@ -161,7 +161,7 @@ def stars_of(bound: StatedBound, notes: List[str]) -> str:
 
 
 def footnotes(notes: Sequence[str]) -> List[str]:
-    """Return what the stars of `stars_of` refer to."""
+    """Return the footnotes of the stars of `stars_of`."""
     return [f"{'*' * (i + 1)} {note}" for i, note in enumerate(notes)]
 
 

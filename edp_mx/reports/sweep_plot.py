@@ -17,7 +17,7 @@ _LOG_FROM = 100.0  # a setting whose values span so large a factor has a logarit
 
 
 class Point(NamedTuple):
-    """What a trial set, by dotted key, and its score on validation as a share of 1."""
+    """The settings of a trial, by dotted key, and its score on validation as a share of 1."""
 
     values: Mapping[str, Any]
     score: float
@@ -36,7 +36,7 @@ def plot_sweep(
 
     Args:
         metric: of the scores.
-        rung: the setting that grows from rung to rung, which the colours tell; None without rungs.
+        rung: the setting that grows from rung to rung, which the colours show; None without rungs.
         columns: of panels, at most.
     """
     keys = [key for key in varied([point.values for point in points]) if key != rung]
@@ -66,7 +66,7 @@ def plot_sweep(
 
 
 def _axis(axes: Axes, values: List[Any]) -> Callable[[Any], float]:
-    """Set up the axis of a setting; return where a value stands on it."""
+    """Set up the axis of a setting; return the place of a value on it."""
     if all(isinstance(value, (int, float)) and not isinstance(value, bool) for value in values):
         if min(values) > 0 and max(values) >= _LOG_FROM * min(values):
             axes.set_xscale("log")

@@ -1,4 +1,4 @@
-"""What a sweep found: its trials by their score, the best one, and what the choice costs."""
+"""Results of a sweep: its trials by score, the best one, and the ε of having chosen it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from edp_mx.runs.sweep.trial import Trial
 
 
 def describe_sweep(trials: Sequence[Trial], folder: Path) -> str:
-    """Return the table, what failed or was stopped, the best trial's `--set`, and the price.
+    """Return the table, failed and stopped trials, the best trial's `--set`, and the price.
 
     Args:
         folder: that has the trials' runs.
@@ -46,13 +46,13 @@ def describe_sweep(trials: Sequence[Trial], folder: Path) -> str:
 
 
 def varied(values: Sequence[Mapping[str, Any]]) -> List[str]:
-    """Return the settings in which trials differ, from what each sets by dotted key."""
+    """Return the settings in which trials differ, from the settings of each by dotted key."""
     first = values[0] if values else {}
     return [key for key in first if any(each.get(key) != first[key] for each in values)]
 
 
 def _best(scored: Sequence[Trial]) -> List[str]:
-    """Lines about the best trial, and about what it costs to have chosen it."""
+    """Lines about the best trial, and about the ε of having chosen it."""
     runs, task = scored[0].records, scored[0].task
     test = {each.key: fmean(run.test[each.key] for run in runs) for each in task.metrics}
     settings = " ".join(overrides_of(scored[0].values))
@@ -65,7 +65,7 @@ def _best(scored: Sequence[Trial]) -> List[str]:
 
 
 def _price(trials: Sequence[Trial], folder: Path) -> List[str]:
-    """What all trainings spend together, also those that failed: their ε add up."""
+    """The ε of all trainings together, failed ones included: their ε add up."""
     try:
         spent = spent_by(trials, folder)
     except UserError as error:

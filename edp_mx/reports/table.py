@@ -80,7 +80,7 @@ def fit(text: str, width: int = WIDTH) -> str:
 
 
 def _blocks(text: str) -> List[str]:
-    """Return each row of a table as lines: its first cell, and below it what the others are."""
+    """Return each row of a table as lines: its first cell, and below it the others by heading."""
     header, rows = parse_table(text)
     names = max(map(len, header[1:]), default=0)
     lines: List[str] = []
@@ -91,7 +91,7 @@ def _blocks(text: str) -> List[str]:
 
 
 def _wrapped(line: str, width: int) -> List[str]:
-    """Wrap a line; what follows is two blanks further in than its beginning."""
+    """Wrap a line; further lines are indented by two more blanks."""
     indent = " " * (len(line) - len(line.lstrip()))
     return textwrap.wrap(
         line.strip(),

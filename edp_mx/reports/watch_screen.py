@@ -34,7 +34,7 @@ COLUMNS: Tuple[Tuple[str, str, Callable[[Any], str]], ...] = (
 
 
 def screen(run: RunDirectory) -> str:
-    """Return what a run has come to: its state, how long it still takes, its last epochs."""
+    """Return the screen of a run: its state, the time left, its last epochs."""
     rows = read_rows(run, LINES)
     lines = [f"{run.path}", state_of(run)]
     if rows and "epoch" in rows[-1]:
@@ -52,7 +52,7 @@ def read_rows(run: RunDirectory, most: Optional[int] = None) -> List[Dict[str, A
 
 
 def state_of(run: RunDirectory) -> str:
-    """Return whether it has ended, was interrupted, or what it is doing."""
+    """Return whether it has ended, was interrupted, or is running."""
     if run.has("results"):
         return "has ended"
     if not run.is_in_use():

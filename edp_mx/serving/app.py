@@ -1,4 +1,4 @@
-"""What is asked of a trained model over HTTP: /predict, /health, /metrics and a page."""
+"""A trained model over HTTP: /predict, /health, /metrics and a page."""
 
 from __future__ import annotations
 

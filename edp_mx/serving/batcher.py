@@ -27,7 +27,7 @@ class _Question(NamedTuple):
 
 
 class Batcher:
-    """A thread that owns a model, and predicts what has arrived since its last batch.
+    """A thread that owns a model, and predicts the utterances that arrived since its last batch.
 
     Args:
         load: called in that thread; returns the function that predicts lists of tokens, in order.
@@ -46,7 +46,7 @@ class Batcher:
         self._thread.start()
 
     def wait_until_loaded(self) -> None:
-        """Return once the model is there; raise what prevented that."""
+        """Return once the model is there; raise the error that prevented it."""
         self._loaded.result()
 
     def close(self) -> None:

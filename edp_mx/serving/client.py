@@ -11,7 +11,7 @@ _CHUNK = 1 << 14
 
 
 class Client:
-    """A connection: what is held for it, and until when it may go on."""
+    """A connection: its pending data, and the time until which it may go on."""
 
     def __init__(self, connection: socket.socket, address: str) -> None:
         self.socket, self.address, self.here = connection, address, connection.getsockname()[0]

@@ -27,7 +27,7 @@ WEIGHT = 16  # a body takes so many times its bytes once it is made words
 REQUEST_SECONDS = 20  # for a whole request, from the connection or the answer before it
 ANSWER_SECONDS = 20  # for a client to read an answer
 LINGER_SECONDS = 2  # for a refused client to read why
-END_SECONDS = 5  # for what waits for the model when the server is asked to end
+END_SECONDS = 5  # for requests in the queue when the server is asked to end
 
 
 class Server:
@@ -68,7 +68,7 @@ class Server:
         self._is_ending = False
 
     def run(self) -> None:
-        """Answer until asked to end; then answer what waits for the model, and close the rest."""
+        """Answer until asked to end; then answer the requests in the queue, and close the rest."""
         try:
             asyncio.run(self._run())
         finally:
@@ -133,7 +133,7 @@ class Server:
         return bool(waiting)
 
     def _hold(self, client: Client, count: int) -> None:
-        """Note what is held for a client; where all is too much, cut off the one that has most."""
+        """Count the data held for a client; where all is too much, cut off the largest holder."""
         self.held += count - client.held
         client.held = count
         while self.held > MOST_HELD:

@@ -1,4 +1,4 @@
-"""What a server is asked and what it answers: requests, answers, refusals."""
+"""The messages of a server: requests, answers, refusals."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ class Request(NamedTuple):
     """A whole request.
 
     Attributes:
-        host: that of the header or of the target, as it was sent; "" if there is none.
+        host: of the header or of the target, as it was sent; "" if there is none.
         kind: the content type.
         here: the address of this machine that the client has reached.
     """
@@ -24,7 +24,7 @@ class Request(NamedTuple):
 
 
 class Answer(NamedTuple):
-    """What a request is answered with."""
+    """The answer to a request."""
 
     body: bytes
     kind: str
@@ -40,7 +40,7 @@ class Refused(Exception):
         self.status, self.headers = status, list(headers)
 
     def answer(self) -> Answer:
-        """Return the answer that says so."""
+        """Return the answer with this refusal."""
         return as_json({"error": str(self)}, self.status, self.headers)
 
 
@@ -51,5 +51,5 @@ def as_json(value: Any, status: str = "200 OK", headers: Iterable[Tuple[str, str
 
 
 def busy() -> Refused:
-    """Return the refusal of what is too much at the moment."""
+    """Return the refusal of a request that is too much at the moment."""
     return Refused("503 Service Unavailable", "too busy; try again", ("Retry-After", "1"))

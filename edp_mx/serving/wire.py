@@ -17,7 +17,7 @@ _TARGET = re.compile(r"(?:http://([^/?#]*))?(/[^?#]*)?(?:[?#].*)?", re.I)
 
 
 def new_protocol() -> h11.Connection:
-    """Return what reads the requests of one connection."""
+    """Return the reader of the requests of one connection."""
     return h11.Connection(h11.SERVER, max_incomplete_event_size=MOST_HEADER_BYTES)
 
 
@@ -54,7 +54,7 @@ def too_large() -> Refused:
 
 
 def not_http(error: h11.RemoteProtocolError) -> Refused:
-    """Return the refusal of what h11 cannot read."""
+    """Return the refusal of a request that h11 cannot read."""
     status = HTTPStatus(error.error_status_hint)
     return Refused(f"{status.value} {status.phrase}", "the request is not valid HTTP")
 

@@ -1,1 +1,1 @@
-"""What a model learns: a task reads labels, has a loss, scores, and answers."""
+"""Tasks: each reads labels, and has a loss, scores and answers."""

@@ -44,7 +44,7 @@ class Outputs(NamedTuple):
 
 
 class Answer(Protocol):
-    """What a model says of one utterance."""
+    """The answer of a model to one utterance."""
 
     def to_dict(self) -> Dict[str, Any]:
         """Return it for programs."""
@@ -98,7 +98,7 @@ class TaskModel(gluon.Block):
         raise NotImplementedError
 
     def guesses(self, batches: Iterable[Batch]) -> Iterator[Any]:
-        """Yield what is predicted for each batch, in a compact form for `Task.fill`."""
+        """Yield the predictions for each batch, in a compact form for `Task.fill`."""
         raise NotImplementedError
 
     def answers(

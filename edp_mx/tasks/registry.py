@@ -16,7 +16,7 @@ TASKS: Dict[str, Task] = {task.name: task for task in (INTENT_SLOT, CLASSIFICATI
 
 
 def task_of(settings: Mapping[str, Any]) -> Task:
-    """Return the task that a run's settings, or those of its record, name."""
+    """Return the task that the settings of a run, or of its record, name."""
     name = settings.get("task", INTENT_SLOT.name)
     if name not in TASKS:
         raise UserError(f"there is no task {name!r}; known: {', '.join(TASKS)}")

@@ -1,4 +1,4 @@
-"""What a task offers, so that `task` can name it."""
+"""The contract of a task."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 class Shortfall(NamedTuple):
-    """How a model is no better than a constant answer, and what that means, in words."""
+    """How a model is no better than a constant answer, and the meaning of that, in words."""
 
     found: str
     means: str
@@ -154,7 +154,7 @@ class Task(ABC):
     def score(
         self, references: Sequence[Utterance], guesses: Iterable[Any], vocabulary: Vocabulary
     ) -> Scores:
-        """Return the scores of what `TaskModel.guesses` found for all batches of the references."""
+        """Return the scores of the `TaskModel.guesses` for all batches of the references."""
 
     @abstractmethod
     def constant_answer(
@@ -177,7 +177,7 @@ class Task(ABC):
     def shortfall(
         self, scores: Mapping[str, Any], baseline: Mapping[str, Any]
     ) -> Optional[Shortfall]:
-        """Return how scores are no better than those of the constant answer; None if they are."""
+        """Return how scores are no better than the constant answer's; None if they are."""
 
     def cost(self, scores: Mapping[str, Any]) -> float:
         """Return a number of which less is better; ∞ for empty scores."""
@@ -201,7 +201,7 @@ class LabellingTask(Task):
 
     @abstractmethod
     def fill(self, hypotheses: List[Utterance], guess: Any, vocabulary: Vocabulary) -> None:
-        """Put what `TaskModel.guesses` found for a batch in the place of its utterances."""
+        """Replace the utterances of a batch by what `TaskModel.guesses` found for them."""
 
     @abstractmethod
     def evaluate(self, references: Sequence[Utterance], hypotheses: Sequence[Utterance]) -> Scores:

@@ -48,7 +48,7 @@ class WeightAverage:
         return self._values
 
     def resume(self, values: Arrays) -> None:
-        """Go on from what `values` was."""
+        """Go on from earlier `values`."""
         self._values = {name: array.copy() for name, array in values.items()}
 
     def apply(self) -> None:

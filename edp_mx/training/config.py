@@ -71,7 +71,7 @@ class Average(Settings):
 
 @dataclass(frozen=True)
 class Checkpoints(Settings):
-    """When a run writes down where it stands, besides at the end of each epoch, to resume there.
+    """When a run writes a checkpoint, besides at the end of each epoch, to be resumed from there.
 
     With noise, the steps since the last checkpoint are repeated when a run is resumed, and count
     twice in ε; of a shuffled epoch, the whole epoch counts twice.
@@ -96,7 +96,7 @@ class TrainingConfig(Settings):
             of any size, since privacy.chunk_size bounds the memory.
         optimizer: adam or sgd, applied to the noisy aggregate.
         loss_factor: the loss is multiplied by it before the gradient is taken: a change of its
-            unit, which Adam does not see. docs/privacy.md, section 2, says who does.
+            unit, which Adam does not see. docs/privacy.md, section 2, has the consequences.
         learning_rate: the highest step size.
         weight_decay: λ; λ times each weight is added to its gradient (the optimizer's `wd`).
         learning_rates: step sizes of groups of parameters that differ from it.
@@ -105,7 +105,7 @@ class TrainingConfig(Settings):
         seed: seed of the initial weights, the dropout and the order of the records; never of the
             noise, nor of the dropout of dp_sgd, whose masks have a secret key.
         checkpoint: last, or best_on_validation (chosen on private data, which no ε covers).
-        checkpoints: how often the run writes down where it stands.
+        checkpoints: how often the run writes a checkpoint.
         early_stop_patience: number of epochs without a better validation score after which training
             stops; 0 means never.
         length_buckets: number of groups of similar length that batches are drawn from; 0 draws

@@ -51,7 +51,7 @@ class EpochSummary:
 
 @dataclass(frozen=True)
 class EpochSoFar:
-    """Where training stands: the next epoch, and what was done of it.
+    """The place in a training: the next epoch, and the part of it that was done.
 
     Attributes:
         epoch: from 0; all before it are finished.
@@ -78,7 +78,7 @@ class TrainingLoop:
     Attributes:
         corpus: the training part.
         sampler: this worker's records, and which of them are in which step and unit.
-        trainer: aggregates what the mechanism releases, and updates; its learning rate is the
+        trainer: aggregates the releases, and updates; its learning rate is the
             highest of the schedule.
         permit: `permit(epoch, first, most)` returns how many of at most so many steps may be taken
             from step `first` on, the same on all workers. It is asked before the first of them, so

@@ -39,11 +39,11 @@ class Selection:
 
     @property
     def standing(self) -> Tuple[float, int, Arrays]:
-        """The least cost, its epoch, and the weights if they are kept: what a resumed run needs."""
+        """The least cost, its epoch, and the weights if they are kept, for a resumed run."""
         return self._best_cost, self._best_epoch, self._best_weights or {}
 
     def resume(self, best_cost: float, best_epoch: int, best: Arrays) -> None:
-        """Go on from what `standing` was."""
+        """Go on from an earlier `standing`."""
         self._best_cost, self._best_epoch, self._best_weights = best_cost, best_epoch, best or None
 
     def restore(self) -> None:

@@ -1,4 +1,4 @@
-"""Where a training run stands."""
+"""The state of a training run."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ ALMOST = 0.95  # of the minutes: rather a little early than one stretch late
 
 
 class Pace:
-    """Divides the steps of an epoch into stretches, and says after which a checkpoint is due.
+    """Divides the steps of an epoch into stretches; knows after which a checkpoint is due.
 
     Every `every_steps` of an epoch a stretch ends. With `every_minutes` the number of steps is
     estimated from those before, and grows to at most twice the last.

@@ -1,4 +1,4 @@
-"""The step that an audit attacks: that of a configuration, over as many records as it needs."""
+"""The step that an audit attacks: of a configuration, over as many records as it needs."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ class AuditedStep:
 
     @property
     def release(self) -> Release:
-        """What the accountant is told about the step."""
+        """The event of the step for the accountant."""
         assert self.plan.release is not None
         return self.plan.release
 

@@ -15,7 +15,7 @@ from edp_mx.dp.accounting.zcdp import log_epsilon_exact
 
 @dataclass(frozen=True)
 class ErrorCounts:
-    """Number of errors of an attack that tells two neighbouring data sets apart.
+    """Numbers of errors of an attack that distinguishes two neighbouring data sets.
 
     A false positive is "with" said of the world without, in one of `negatives` trials.
     """

@@ -85,7 +85,7 @@ class Canaries:
     def users(self, users: np.ndarray) -> np.ndarray:
         """Return the user of each utterance of `insert`: each canary is one new user.
 
-        Those of the corpus are numbered from 0.
+        Records of the corpus are numbered from 0.
         """
         first = int(users.max(initial=-1)) + 1
         new = first + np.repeat(np.arange(len(self.is_member)), self.utterances_per_canary)

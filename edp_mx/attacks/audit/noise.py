@@ -1,4 +1,4 @@
-"""Audit A0: whether the noise that workers release is the noise that the accountant is told."""
+"""Audit A0: whether the noise that workers release is the noise that the accountant counts."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ LISTENED = 20_000  # coordinates of the message of each worker that are compared
 
 @dataclass(frozen=True)
 class Check:
-    """Measured number and the interval in which it must lie if the claim is true."""
+    """Measured number and the interval that must contain it if the claim is true."""
 
     name: str
     measured: float
@@ -94,7 +94,7 @@ def audit_noise(
 
     Args:
         workers: this worker among all; each calls this with the same arguments.
-        step: the settings, whose `Release` says which noise to expect.
+        step: the settings, whose `Release` has the expected noise.
         size: coordinates of each layer.
         confidence: the probability with which a sound system passes all checks together.
 

@@ -1,4 +1,4 @@
-"""Audit A2: one training run with canaries, and what guessing them proves about its ε."""
+"""Audit A2: one training run with canaries, and a bound on its ε from guessing them."""
 
 from __future__ import annotations
 

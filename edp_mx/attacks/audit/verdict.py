@@ -17,11 +17,11 @@ CLAIMS = {
 
 @dataclass(frozen=True)
 class Verdict:
-    """Measured lower bound on the ε of what an audit attacks, beside the claims on it.
+    """Measured lower bound on the ε of the attacked step or run, beside the claims on it.
 
     Attributes:
         claim: the audited one of `claims`, published (the paper's) or holds.
-        details: what the bound rests on, for strict JSON.
+        details: the basis of the bound, for strict JSON.
         said: the same in lines for people.
 
     Guarantee: a true claim is refuted with probability 1 − confidence at most. A claim that is not
@@ -62,7 +62,7 @@ class Verdict:
         }
 
     def describe(self) -> str:
-        """Return a sentence on the audited claim, one on the other, and what they rest on."""
+        """Return a sentence on the audited claim, one on the other, and their basis."""
         word = "REFUTED" if self.is_refuted else "not refuted"
         lines = [
             f"{word}: at {100 * self.confidence:.6g} % confidence {SUBJECTS[self.audit]} leaks at "

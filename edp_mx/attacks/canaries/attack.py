@@ -1,6 +1,6 @@
 """Exposure of canaries: utterances with random phone numbers, in a model that is trained anew.
 
-It says how the loss of a canary compares with those of the same utterance with other numbers.
+It compares the loss of a canary with the losses of the same utterance with other numbers.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def attack_by_canaries(
 ) -> Dict[str, Any]:
     """Train with canaries, measure their exposure, and write `RUN/attack-canaries/`.
 
-    The settings are those of the run, perhaps with others in their place.
+    The settings are those of the run, perhaps with overrides.
     """
     run = RunDirectory.existing(path)
     folder = attack_folder(run, "canaries")

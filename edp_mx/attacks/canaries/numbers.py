@@ -15,7 +15,7 @@ from edp_mx.errors import UserError
 
 DIGITS = tuple("0123456789")
 SLOT = "phone_number"
-PREFIX = 3  # random words before the number, which tell the canaries apart
+PREFIX = 3  # random words before the number, which distinguish the canaries
 
 
 @dataclass(frozen=True)
@@ -139,7 +139,7 @@ def _others(
 
 
 def check_digits(vocabulary: Vocabulary) -> None:
-    """Refuse a vocabulary that cannot tell the digits apart."""
+    """Refuse a vocabulary that cannot distinguish the digits."""
     if vocabulary.tokenizer is not None:
         seen = {tuple(vocabulary.tokenizer.ids(d)) for d in DIGITS}
     else:

@@ -35,7 +35,7 @@ MOST_DEVIATIONS = 8.0  # standard deviations of the agreement of two independent
 def attack_by_shadow(
     path: Path, scores: MembershipScores, *, shadow_path: Path, shadow: MembershipScores
 ) -> Dict[str, Any]:
-    """Run the attack of the paper: trained on the outputs of a shadow, tried on those of the run.
+    """Run the attack of the paper: train it on outputs of a shadow, try it on the run's.
 
     The membership labels of the run only measure the success.
 

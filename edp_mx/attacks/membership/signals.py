@@ -24,7 +24,7 @@ LEAST_LOSS = 1e-14  # precision of log Z − score in float64
 
 
 class Signals(NamedTuple):
-    """Signals of U utterances, first those without the labels, then those with them.
+    """Signals of U utterances, first the ones without the labels, then the ones with them.
 
     Shapes: intent_top (U, 5), the largest intent probabilities, falling, 0 where there are fewer ·
     slot_top (U, 10), the largest tag marginal of each token, rising, 1 where there are fewer · all

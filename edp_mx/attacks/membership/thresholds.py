@@ -67,7 +67,7 @@ def threshold_attacks(scores: MembershipScores) -> List[Guesses]:
 
 
 def _calibrated(scores: MembershipScores) -> Guesses:
-    """The guesses by how far a loss lies below that of known non-members."""
+    """The guesses by how far a loss is below the losses of known non-members."""
     judged, reference = scores.is_judged, scores.is_reference
     usual = usual_losses(
         scores.signals.loss[reference],

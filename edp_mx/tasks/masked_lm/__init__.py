@@ -1,1 +1,1 @@
-"""Masked language modelling: which pieces stand where the model cannot see them."""
+"""Masked language modelling: prediction of pieces that the model cannot see."""

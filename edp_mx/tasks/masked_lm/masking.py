@@ -1,4 +1,4 @@
-"""Which pieces of a batch are masked, and what stands in their place."""
+"""The choice of masked pieces of a batch, and of their replacements."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ from edp_mx.tasks.masked_lm.masking import Maskable, MaskedBatch, mask
 from edp_mx.tasks.model import TaskModel, probabilities
 
 SHOWN = 3  # pieces for each [MASK]
-_EVALUATION = 0x3B  # what the seed of masks is used for here
+_EVALUATION = 0x3B  # the use of the seed of masks here
 
 
 class Guessed(NamedTuple):
@@ -74,7 +74,7 @@ class MaskedLM(TaskModel):
         return None, mx.nd.stack(-losses, others, axis=1)
 
     def guesses(self, batches: Iterable[Batch]) -> Iterator[np.ndarray]:
-        """Yield Σ −ln p(true piece), the number of right guesses and that of places, (3,)."""
+        """Yield Σ −ln p(true piece), the numbers of right guesses and of places, (3,)."""
         for batch in batches:
             with mx.autograd.pause(train_mode=False):
                 masked, log_probabilities, true = self._guess(batch, _generator(batch))

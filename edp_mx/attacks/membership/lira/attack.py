@@ -93,7 +93,7 @@ def check_shadow_settings(config: ExperimentConfig, run: ExperimentConfig) -> No
 def _compare(
     run: RunDirectory, lender: RunDirectory, scores: MembershipScores, plan: ShadowPlan
 ) -> Dict[str, Any]:
-    """Compare the outputs of the run with those of the lender's shadows."""
+    """Compare the outputs of the run with the outputs of the lender's shadows."""
     folder = attack_folder(lender, "lira")
     found = [read_shadow(folder, k, plan) for k in range(plan.shadows)]
     if any(one is None for one in found):

@@ -117,7 +117,7 @@ def ensure_plan(
 
 
 def _decisive(about: Dict[str, Any]) -> Dict[str, Any]:
-    """What a plan was made for, without settings that have no effect; those that are new are set.
+    """The request of a plan, without settings that have no effect; new settings are filled in.
 
     Also of an older version, whose configuration lacks keys that were added since then.
     """
