@@ -1,4 +1,4 @@
-"""Unpacking archives from elsewhere: only what is wanted, and only inside a folder."""
+"""Unpacking archives from elsewhere: only the wanted files, and only inside a folder."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ Arrange = Callable[[Dict[str, int], np.ndarray, np.ndarray], Tuple[np.ndarray, S
 
 @dataclass(frozen=True, eq=False)
 class Stored:
-    """A corpus that lies in a file, with the fingerprints of its parts and of all ("corpus")."""
+    """A corpus in a file, with the fingerprints of its parts and of all ("corpus")."""
 
     utterances: StoredUtterances
     split: Split

@@ -36,7 +36,7 @@ class PieceInputs(NamedTuple):
 
 
 class StateInputs(NamedTuple):
-    """What a frozen part of a model made of the utterances; see `data.states`.
+    """The outputs of a model's frozen part for the utterances; see `data.stored_states`.
 
     Shapes: states (M, R, H), padded with 0: float32; and where the rows belong to word pieces,
         lengths (M,) and firsts (M, T) as in `PieceInputs`.
@@ -75,7 +75,7 @@ class Batch:
 
 @dataclass(frozen=True, eq=False)
 class WordTable:
-    """Word and characters of each distinct token: what a CLC reads.
+    """Word and characters of each distinct token, as a CLC reads them.
 
     Shapes: F distinct tokens. words (F,), offsets (F + 1,), characters (those of all tokens,):
         token f has `characters[offsets[f]:offsets[f + 1]]`.
@@ -105,12 +105,12 @@ class WordTable:
 
 @dataclass(frozen=True, eq=False)
 class PieceTable:
-    """Word pieces of each distinct token: what a BERT reads. Shapes: as in `WordTable`.
+    """Word pieces of each distinct token, as a BERT reads them. Shapes: as in `WordTable`.
 
     Attributes:
-        frame: the pieces around those of an utterance.
+        frame: the pieces around an utterance's.
         room: how many pieces an utterance may have between them.
-        pad: id of what fills up.
+        pad: id of the padding.
     """
 
     offsets: np.ndarray

@@ -29,13 +29,13 @@ _POLL = 0.2  # seconds between two looks at whether another process is done
 
 
 def cache_folder() -> Optional[Path]:
-    """Return `$EDP_MX_CACHE/corpora` or that of the user's cache; None where it is "off"."""
+    """Return `$EDP_MX_CACHE/corpora`, or the folder in the user's cache; None where it is "off"."""
     folder = user_cache()
     return None if folder is None else folder / "corpora"
 
 
 def cache_key(settings: Any, files: Iterable[Tuple[str, Path]]) -> str:
-    """Return a name for what some settings (plain values) make of some files, each with its name.
+    """Return a name for the result of settings (plain values) on some files, each with its name.
 
     Any byte that changes in a file, or in the code in `data`, gives another name; times do not.
     """
@@ -54,12 +54,12 @@ def cache_key(settings: Any, files: Iterable[Tuple[str, Path]]) -> str:
 
 
 def open_cached(folder: Path, key: str) -> Optional[Stored]:
-    """Open what is kept under a name; None if it is not there, or is torn (a warning says so)."""
+    """Open the file of a name; None if it is not there, or is torn (a warning says so)."""
     for path in folder.glob(f"{key}-*.arrow"):
         _refuse_foreign(folder)
         try:
             if path.name == _name(key, path):
-                os.utime(path)  # its time says when it was used last
+                os.utime(path)  # its time is that of its last use
                 return open_store(path)
         except OSError as error:  # another process removes it
             logger.info("%s cannot be read (%s)", path, error)
@@ -109,13 +109,13 @@ def keep(
 
 
 def _name(key: str, path: Path) -> str:
-    """Name a kept file after its content, so that a torn one is told."""
+    """Name a kept file after its content, so that a torn one is recognised."""
     return f"{key}-{sha256_of(path)[:32]}.arrow"
 
 
 @contextlib.contextmanager
 def _aside(folder: Path, key: str) -> Iterator[Path]:
-    """Make an empty file to write to, after removing what is torn or a killed process left."""
+    """Make an empty file to write to, after removing torn files and those of killed processes."""
     for left in (*folder.glob(f".{key}.*"), *folder.glob(f"{key}-*")):
         left.unlink()
     handle, name = tempfile.mkstemp(dir=folder, prefix=f".{key}.")  # mode 0600

@@ -56,7 +56,7 @@ class Spool(ExitStack):
             self._flush()
 
     def arrays(self) -> Dict[str, np.ndarray]:
-        """Write what is left, and map all columns."""
+        """Write the rest, and map all columns."""
         self._flush()
         for name, numbers in self._numbers.items():
             self._write_texts(name, numbers)

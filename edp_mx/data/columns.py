@@ -1,4 +1,4 @@
-"""Utterances as numbers: each distinct string once, and flat arrays of which stands where."""
+"""Utterances as numbers: each distinct string once, and flat arrays of their places."""
 
 from __future__ import annotations
 
@@ -124,7 +124,7 @@ class Columns:
         return {names[number]: int(counts[number]) for number in order}
 
     def release_pages(self) -> None:
-        """Give what was read of the file back to the system; it is read again when needed."""
+        """Give the pages of the file back to the system; they are read again when needed."""
         if self.mapping is not None and hasattr(mmap, "MADV_DONTNEED"):
             self.mapping.madvise(mmap.MADV_DONTNEED)
 

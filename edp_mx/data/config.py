@@ -76,7 +76,7 @@ class DataConfig(Settings):
                 raise SettingError(*found)
 
     def tokens_of(self, text: str) -> List[str]:
-        """Cut a text into tokens as `tokenizer` says."""
+        """Cut a text into tokens by `tokenizer`."""
         by_corpus = "punctuation" if self.corpus == "dstc8" else "blanks"
         return TOKENIZERS[by_corpus if self.tokenizer == "auto" else self.tokenizer](text)
 
@@ -102,7 +102,7 @@ class DataConfig(Settings):
 
     @property
     def test_file(self) -> Optional[str]:
-        """The file or folder that is the test part, if it lies beside the corpus."""
+        """The file or folder of the test part, if it is beside the corpus."""
         return self.split.file if isinstance(self.split, SplitConfig) else None
 
     def list_within(self, corpus: PathLike) -> Optional[Tuple[str, str]]:
@@ -127,6 +127,6 @@ class DataConfig(Settings):
 
 
 def _overlap(one: PathLike, other: PathLike) -> bool:
-    """Return whether two files or folders are the same, or one of them lies below the other."""
+    """Return whether two files or folders are the same, or one of them is below the other."""
     first, second = Path(one).resolve(), Path(other).resolve()
     return first == second or first in second.parents or second in first.parents

@@ -1,4 +1,4 @@
-"""Counts of what a corpus holds."""
+"""Counts of the contents of a corpus."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ LONGEST_SECONDS = 3600.0  # for all files of a corpus together
 
 @dataclass(frozen=True)
 class PublicCorpus:
-    """Where a corpus lives and what it must be.
+    """The address of a corpus and its checksums.
 
     `checksums`: SHA-256 by path, of files fetched one by one; `archive`, `inside`: the name of the
     one file, and the folder within it; `manifest`: SHA-256 of what sha256sum prints, sorted by
@@ -180,7 +180,7 @@ def _until(ends: float, job: Callable[[], Any]) -> None:
 
 
 def _bound(response: Any, *_: Any, **__: Any) -> None:
-    """Refuse an answer that says or turns out to be too large; called when its headers are here."""
+    """Refuse an answer that is, or announces to be, too large; called with its headers."""
     stated, pieces = response.headers.get("Content-Length", "0"), response.iter_content
     if not (stated.isascii() and stated.isdecimal()):
         raise UserError(f"{response.url} says that it is {stated!r} bytes large; name another")
@@ -217,7 +217,7 @@ def _gather(public: PublicCorpus, source: str, folder: Path, aside: Path, has_ba
 
 
 def _refuse_no_address(source: str) -> None:
-    """Refuse what begins like an address and names no server."""
+    """Refuse an address that names no server."""
     try:
         parts = urlsplit(source)
         if parts.scheme in ("http", "https") and (not parts.hostname or parts.port == 0):
@@ -252,7 +252,7 @@ def _corpus_files(folder: Path, wanted: str) -> Dict[str, Path]:
 
 
 def _verify(corpus: str, public: PublicCorpus, folder: Path, source: str) -> None:
-    """Compare what came with the checksums; the error names the first wrong file."""
+    """Compare the files with the checksums; the error names the first wrong one."""
     files = _corpus_files(folder, public.wanted)
     for path, checksum in public.checksums.items():
         if path not in files:

@@ -1,4 +1,4 @@
-"""Encoding: a corpus as flat arrays, with one table of what each distinct token becomes."""
+"""Encoding: a corpus as flat arrays, with one table of the ids of each distinct token."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class EncodedCorpus:
             type.
         intent_ids, slot_ids: the id of each intent and each tag of `columns`, −1 if unknown.
         num_cut: how many utterances were longer than the maximum and lost their ends.
-        states: what the frozen part of a model made of each utterance, once it is stored; batches
+        states: the outputs of a frozen part for each utterance, once they are stored; batches
             then have it in place of words or pieces.
     """
 

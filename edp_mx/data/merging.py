@@ -1,4 +1,4 @@
-"""One labelled corpus from several: the labels of each are told apart by its name."""
+"""One labelled corpus from several: each corpus' name is a prefix of its labels."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Wanted(NamedTuple):
 
     @classmethod
     def parse(cls, text: str) -> Wanted:
-        """Return what "atis" or "atis:1000" asks for."""
+        """Return the corpus and the size that "atis" or "atis:1000" names."""
         corpus, colon, size = text.rpartition(":")
         if not colon:
             return cls(text)
@@ -41,7 +41,7 @@ class Wanted(NamedTuple):
 
     @property
     def label(self) -> str:
-        """What its labels begin with: its name, or its file's name up to the first dot."""
+        """The prefix of its labels: its name, or its file's name up to the first dot."""
         return Path(self.corpus).name.partition(".")[0]
 
 
@@ -94,7 +94,7 @@ def merge(wanted: Iterable[Wanted], out: PathLike, *, seed: int = 0) -> Dict[str
 
 
 def _read_for(part: Wanted, seed: int, chosen: List[Utterance]) -> List[Read]:
-    """What was read for a part of the merged corpus, which may have been merged itself."""
+    """The sources of a part of the merged corpus, which may have been merged itself."""
     if part.corpus in STANDINS:
         read = Read.of(DataConfig(corpus=part.corpus, split_seed=seed))
         return [read.with_texts_of(chosen)]
@@ -121,7 +121,7 @@ def _choose(part: Wanted, seed: int) -> List[Utterance]:
 
 
 def _distinct(utterances: Iterable[Utterance]) -> Iterator[Utterance]:
-    """The utterances without those that came before."""
+    """The utterances without repeats."""
     seen = set()
     for utterance in utterances:
         if utterance not in seen:  # as to tokens, tags and intent
@@ -130,7 +130,7 @@ def _distinct(utterances: Iterable[Utterance]) -> Iterator[Utterance]:
 
 
 def _json_line(utterance: Utterance, label: str) -> str:
-    """The utterance in our own format, with its labels told apart."""
+    """The utterance in our own format, with prefixed labels."""
     slots = [tag if tag == "O" else f"{tag[:2]}{label}.{tag[2:]}" for tag in utterance.slots]
     intent = f"{label}.{utterance.intent}"
     return json.dumps({"tokens": utterance.tokens, "slots": slots, "intent": intent})

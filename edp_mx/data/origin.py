@@ -1,4 +1,4 @@
-"""Where a model or a merged corpus comes from: what was read for it, known by keyed hashes."""
+"""The origin of a model or a merged corpus: its sources, recognised by keyed hashes."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ class Read:
 
     @classmethod
     def at(cls, corpus: str, paths: Iterable[Path], *, salt: Optional[str] = None) -> Read:
-        """Return what files and folders are recognised by: where they lie."""
+        """Return the identity of files and folders: their place."""
         salt = os.urandom(16).hex() if salt is None else salt
         places = [path.resolve() for path in paths]
         folders = sorted({str(folder) for path in places for folder in path.parents})
@@ -93,7 +93,7 @@ class Read:
 
     @classmethod
     def of(cls, data: DataConfig, *, salt: Optional[str] = None) -> Read:
-        """Return what a corpus is recognised by: its place, or the seed that it is made with."""
+        """Return the identity of a corpus: its place, or the seed that it is made with."""
         if is_made(data):
             return replace(cls.at(data.corpus, (), salt=salt), seed=data.split_seed)
         try:
@@ -142,7 +142,7 @@ class Origin:
         how: its privacy mechanism, or `UNKNOWN`, `GONE` (an older run) or `MERGED`.
         epsilon: that held; None for ∞, or where it is not known.
         words: where the model took its words from, as `data.vocabulary.source` has it.
-        corpora: what was read; nothing where that is not known.
+        corpora: that were read; none where they are not known.
     """
 
     name: str
@@ -160,7 +160,7 @@ class _Line:
 
 
 def beside(path: PathLike) -> Path:
-    """Return where the origin of a merged corpus lies."""
+    """Return the place of the origin of a merged corpus."""
     return Path(f"{path}.{ORIGIN}")
 
 
@@ -170,7 +170,7 @@ def write_origin(path: PathLike, line: Iterable[Origin]) -> None:
 
 
 def read_origin(path: PathLike) -> Tuple[Origin, ...]:
-    """Read what `write_origin` wrote; refuse anything else.
+    """Read the file of `write_origin`; refuse anything else.
 
     Edge cases: nothing where the file is not there.
     """
@@ -186,13 +186,13 @@ def read_origin(path: PathLike) -> Tuple[Origin, ...]:
 
 
 def corpora_of(data: DataConfig, train: Sequence[Utterance]) -> Tuple[Read, ...]:
-    """Return what a run reads: its training part, and of a merged corpus what that was made of."""
+    """Return the sources of a run: its training part, and the sources of a merged corpus."""
     own = Read.of(data).with_part(fingerprint(train)).with_texts_of(train)
     return (own, *sources_of(data.path))
 
 
 def sources_of(path: Optional[PathLike]) -> Tuple[Read, ...]:
-    """Return what a merged corpus was made of; nothing for any other."""
+    """Return the sources of a merged corpus; nothing for any other."""
     if path is None:
         return ()
     return tuple(read for origin in read_origin(beside(path)) for read in origin.corpora)

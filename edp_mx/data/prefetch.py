@@ -1,4 +1,4 @@
-"""Makes what a loop needs next while the loop is still busy."""
+"""Makes the next items of a loop while the loop is still busy."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where the utterances of a corpus come from: files, or the grammar of a stand-in."""
+"""Sources of a corpus: files, or the grammar of a stand-in."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the frozen part of a model makes of each utterance: computed once, read batch by batch."""
+"""Stored outputs of a model's frozen part: computed once, read batch by batch."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class StoredStates:
         Args:
             made: places, counts and states, in any order; rows beyond the counts are padding.
                 Several places may share the states of one utterance.
-            folder: where the nameless file lies; the system's folder of such files by default.
+            folder: of the nameless file; the system's folder of such files by default.
 
         Shapes: made: (M,), (M,), (M, R, H), or for shared states (M,), (1,), (1, R, H).
         """

@@ -1,4 +1,4 @@
-"""A corpus grouped by intent, then by what must stay together: what a split draws from."""
+"""A corpus grouped by intent, then by user or text: the groups that a split draws from."""
 
 from __future__ import annotations
 

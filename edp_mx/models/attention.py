@@ -1,4 +1,4 @@
-"""GluonNLP's self-attention in two parts: the projection, and what is made of it."""
+"""GluonNLP's self-attention in two parts: the projection, and the attention to it."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class SelfAttention(DotProductSelfAttentionCell):
         return F.FullyConnected(qkv, weight, bias, num_hidden=3 * self.units, flatten=False)
 
     def attend(self, F, projected, valid_len):
-        """Return what `hybrid_forward` does, from queries, keys and values."""
+        """Return the results of `hybrid_forward`, from queries, keys and values."""
         heads = self._num_heads
         by_head = F.reshape(projected, (0, 0, 3, heads, -1))  # (T, N, 3, heads, c)
         projected = F.reshape(F.transpose(by_head, (0, 1, 3, 2, 4)), (0, 0, -1))  # (T, N, 3C)

@@ -1,4 +1,4 @@
-"""The shapes of a BERT's weights, and what is made of the states of its layers."""
+"""The shapes of a BERT's weights, and functions of the states of its layers."""
 
 from __future__ import annotations
 

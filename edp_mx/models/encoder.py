@@ -1,4 +1,4 @@
-"""What a kind of encoder offers, so that `model.family` can name it."""
+"""The contract of an encoder, and of a family of encoders for `model.family`."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ class Encoder(gluon.HybridBlock):
     initial_values: Rule = staticmethod(initial_values)
 
     def inputs(self, batch: Batch, context: mx.Context) -> Tuple[mx.nd.NDArray, ...]:
-        """Return what the encoder reads of a batch, checked, as NDArrays."""
+        """Return the encoder's inputs of a batch, checked, as NDArrays."""
         raise NotImplementedError
 
     def frozen_part(self) -> Optional[FrozenPart]:
@@ -83,7 +83,7 @@ class Encoder(gluon.HybridBlock):
         return None
 
     def tables(self, vocabulary: Vocabulary) -> Dict[str, Sequence[str]]:  # noqa: ARG002
-        """Return what the rows of parameters stand for, by the parameters' names."""
+        """Return the words, characters or pieces of the rows of parameters, by parameter."""
         return {}
 
     def masked_piece_head(self) -> Any:

@@ -29,7 +29,7 @@ def freeze(encoder: Encoder, config: ModelConfig) -> None:
 
 
 class GivenStates(Encoder):
-    """What is left of an encoder that is frozen as a whole: its outputs, the pooled ones first.
+    """An encoder that is frozen as a whole: its stored outputs, the pooled ones first.
 
     Args:
         reads_tokens: whether there are the states of tokens; else the pooled ones take their place.

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class MaskedTransform(gluon.HybridBlock):
-    """What the masked-LM head does before it compares pieces: dense layer, activation, norm.
+    """The masked-LM head before it compares pieces: dense layer, activation, norm.
 
     Source: Devlin et al. 2019, published code.
     """

@@ -1,4 +1,4 @@
-"""The words that stand for an intent where a masked language model is to name it."""
+"""The words of an intent, by which a masked language model names it."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def label_words(intents: Sequence[str], path: Optional[str]) -> Dict[str, List[s
 
 
 def label_pieces(words: Mapping[str, Sequence[str]], tokenizer: Tokenizer) -> List[List[int]]:
-    """Return the ids of the pieces of each intent's words; what cannot be spelled is left out.
+    """Return the ids of the pieces of each intent's words; unspellable ones are left out.
 
     Raises:
         UserError: nothing is left of an intent.

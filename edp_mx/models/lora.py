@@ -1,4 +1,4 @@
-"""Low-rank adapters of a BERT: what is trained instead of its weights."""
+"""Low-rank adapters of a BERT, which are trained instead of its weights."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The masked-LM head of a BERT: which piece stands at a place that the model cannot see."""
+"""The masked-LM head of a BERT, which scores the pieces at places that the model cannot see."""
 
 from __future__ import annotations
 

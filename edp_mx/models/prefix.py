@@ -1,4 +1,4 @@
-"""Trained keys and values that all utterances share, before those of their own pieces."""
+"""Trained keys and values that all utterances share, before the ones of their own pieces."""
 
 from __future__ import annotations
 

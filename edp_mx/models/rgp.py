@@ -85,7 +85,7 @@ class RGP(LoRA):
 
 
 class CarriedWeight:
-    """A weight that is updated from what is released of its carriers' gradients.
+    """A weight that is updated from the released gradients of its carriers.
 
     The carriers span the largest part of W − W_0; at the first step, of W_0.
 

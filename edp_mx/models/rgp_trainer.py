@@ -1,4 +1,4 @@
-"""The trainer of weights whose gradients are made from what is released of their carriers'."""
+"""The trainer of weights whose gradients are made from their carriers' released ones."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class CarriedTrainer(PrivateTrainer):
         self._carried, self._workers = carried, workers
 
     def step_private(self, released: Released) -> None:
-        """See `PrivateTrainer`; the carriers are then those of the next step."""
+        """See `PrivateTrainer`; the carriers are then of the next step."""
         super().step_private(released)
         self._flat.mark(is_fresh=False)  # the carriers' gradients are used too
         step = self._optimizer.num_update  # which a resumed run goes on with

@@ -39,10 +39,10 @@ class TrainedPart:
     def initial_values(
         self, name: str, shape: Tuple[int, ...], generator: np.random.Generator
     ) -> Optional[np.ndarray]:
-        """Draw the first values of an added parameter; None: as those of the encoder."""
+        """Draw the first values of an added parameter; None: as the encoder's."""
 
     def plain(self, weights: Arrays, config: Any) -> Arrays:  # noqa: ARG002
-        """Return the weights of the same model without what was added, if it can be merged."""
+        """Return the weights of the same model without added parameters, if these can be merged."""
         return weights
 
     def trainer(self, encoder: gluon.Block, config: Any, *, seed: int, workers: Any, **more: Any):  # noqa: ARG002

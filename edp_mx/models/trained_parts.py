@@ -13,7 +13,7 @@ from edp_mx.models.trained_part import TrainedPart
 
 
 class Whole(TrainedPart):
-    """All parameters, but for the ones that the settings of a family freeze."""
+    """All parameters, except the ones that the settings of a family freeze."""
 
     name, endings = "all", ("",)
 

@@ -1,1 +1,1 @@
-"""What the rest runs on: threads, compiled loops, files, workers."""
+"""The runtime: threads, compiled loops, files, workers."""

@@ -17,7 +17,7 @@ from typing import Callable, Collection, Dict, FrozenSet, List, NamedTuple, Opti
 
 from edp_mx.runtime.disk_cache import remembered
 
-NAME = "OPENBLAS_CORETYPE"  # what OpenBLAS reads when it is loaded
+NAME = "OPENBLAS_CORETYPE"  # OpenBLAS reads it when it is loaded
 WITHOUT_AVX = frozenset(
     ("Katmai", "Coppermine", "Northwood", "Prescott", "Banias", "Atom", "Core2", "Penryn")
     + ("Dunnington", "Nehalem", "Athlon", "Opteron", "Opteron_SSE3", "Barcelona", "Nano", "Bobcat")
@@ -45,7 +45,7 @@ sys.exit(any("openblas" in path for path in waiting))
 
 
 def cpuinfo(path: Path = Path("/proc/cpuinfo")) -> Dict[str, str]:
-    """Return what Linux says of the first of a machine's processors; {} on another system."""
+    """Return Linux' description of the machine's first processor; {} on another system."""
     text = ""
     with suppress(OSError), open(path, encoding="utf-8", errors="replace") as file:
         text = file.read(16_384).split("\n\n")[0]
@@ -53,7 +53,7 @@ def cpuinfo(path: Path = Path("/proc/cpuinfo")) -> Dict[str, str]:
 
 
 class Processor(NamedTuple):
-    """What Linux says of a processor: who made it, its numbers, and what it can do."""
+    """Linux' description of a processor: its vendor, its numbers, its features."""
 
     vendor: str
     numbers: str

@@ -25,7 +25,7 @@ def read_settings(
 
     Args:
         kind: the dataclass to fill.
-        complete: fills in what other settings imply, before the values are checked.
+        complete: fills in settings that others imply, before the values are checked.
 
     Raises:
         UserError: the files set nothing at all, the YAML is broken, a key is repeated or unknown

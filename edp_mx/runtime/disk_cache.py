@@ -1,4 +1,4 @@
-"""What need not be found out twice: kept by what it was asked for, in a folder of the user's."""
+"""A cache on disk, in a folder of the user's: results by the question that they answer."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from edp_mx.runtime.files import user_cache, write_json
 from edp_mx.runtime.json_text import read_json
 
 T = TypeVar("T")
-MOST_DAYS = 90  # what nothing has used for so long is removed
+MOST_DAYS = 90  # results that nothing has used for so long are removed
 
 
 def remembered(folder: str, what: Any, kind: Type[T], find: Callable[[], T]) -> T:
-    """Return what `find` returns, which is asked only if it was not before.
+    """Return the result of `find`, which is called only if it was not before.
 
     Args:
         folder: in the user's cache.
@@ -33,7 +33,7 @@ def remembered(folder: str, what: Any, kind: Type[T], find: Callable[[], T]) -> 
     if path is None:
         return find()
     with suppress(OSError, UserError):
-        os.utime(path)  # its time says when it was used last
+        os.utime(path)  # its time is that of its last use
         kept = read_json(path)
         if isinstance(kept, kind):
             return kept

@@ -61,7 +61,7 @@ def parse_json(text: Union[str, bytes]) -> Any:
 
 
 def json_in(text: Union[str, bytes], place: str) -> Any:
-    """Return the value in a text; refuse what is no JSON with its place, such as file and line."""
+    """Return the value in a text; refuse other than JSON with its place, such as file and line."""
     try:
         return parse_json(text)
     except NotJSON as error:
@@ -94,7 +94,7 @@ def _decoded(content: bytes) -> str:
 
 
 def _check(value: Any, line: Optional[int]) -> None:
-    """Refuse what is nested too deeply, and text that cannot be written again."""
+    """Refuse values nested too deeply, and text that cannot be written again."""
     level, depth = [value], 0
     while level:
         if depth > MOST_DEPTH:

@@ -62,7 +62,7 @@ class Death(NamedTuple):
         return asked_to_end() if self.was_asked else self.code
 
     def describe(self) -> str:
-        """Return what became of it, for a sentence."""
+        """Return its end, for a sentence."""
         where = f" on {self.host}" if self.is_remote else ""
         if self.is_remote and self.code == EXIT_NO_SSH:
             return f"ssh could not reach {self.host}, or lost it"
@@ -89,7 +89,7 @@ def launch(
 
     Guarantee: the rendezvous listens on one address only, 127.0.0.1 if there are no other hosts.
     """
-    os.environ.setdefault("HOROVOD_LOG_LEVEL", "fatal")  # the watchdog says what happened
+    os.environ.setdefault("HOROVOD_LOG_LEVEL", "fatal")  # the watchdog reports the failure
     os.environ.setdefault("HOROVOD_GLOO_TIMEOUT_SECONDS", PATIENCE)
     hosts = hosts or f"localhost:{workers}"
     others = _others(hosts, workers)

@@ -7,7 +7,7 @@ from typing import Any, List
 
 import numpy as np
 
-_SIZE = 8  # bytes of the number that says how long the text is
+_SIZE = 8  # bytes of the number of the text's bytes
 
 
 def encode(value: Any) -> bytes:

@@ -18,7 +18,7 @@ _NOT_ONE = (OSError, ValueError, EOFError, KeyError, MemoryError, RuntimeError,
 
 
 def write_npz(file: BinaryIO, arrays: Mapping[str, np.ndarray], *, compress: bool = False) -> None:
-    """Write what `np.load` reads, without a second copy of the arrays in memory.
+    """Write a file for `np.load`, without a second copy of the arrays in memory.
 
     Raises:
         OSError: e.g. a full disk. `np.savez` would then try to end the archive, twice, and hide a

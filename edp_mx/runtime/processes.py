@@ -1,4 +1,4 @@
-"""Processes of a job: what they ask of the system, how they are ended and with which codes."""
+"""Processes of a job: their demands on the system, how they are ended, and exit codes."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _HUNG_UP = threading.Event()
 def launcher(
     workers: Union[int, str], *, hosts: Optional[str] = None, nic: Optional[str] = None
 ) -> List[str]:
-    """Return what stands before a command that so many workers are to run.
+    """Return the words before a command that so many workers are to run.
 
     Args:
         hosts: as for `launcher.launch`, and so is `nic`; left out where empty.
@@ -51,7 +51,7 @@ def on_ending(handle: Callable[..., None]) -> Callable[[], None]:
     """Have SIGTERM and SIGHUP handled, SIGHUP unless it is ignored (`nohup`).
 
     Returns:
-        What puts back the handlers from before.
+        A function that restores the handlers from before.
     """
 
     def handle_hang_up(*given: object) -> None:

@@ -1,4 +1,4 @@
-"""How a long task says where it is: log and bars for people, heartbeats for the watchdog."""
+"""Progress of long tasks: log and bars for people, heartbeats for the watchdog."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from edp_mx.runtime.files import keep_private
 
 # progress(iterable, description, total) returns the iterable, possibly behind a progress bar.
 Progress = Callable[[Iterable[Any], str, Optional[int]], Iterable[Any]]
-# heartbeat("epoch 2, step 17") says that the job moves, and where it is.
+# heartbeat("epoch 2, step 17") reports that the job moves, and its place.
 Heartbeat = Callable[[str], None]
 
 

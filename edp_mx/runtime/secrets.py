@@ -1,4 +1,4 @@
-"""Keeps what a process must not leave behind out of core dumps."""
+"""Keeps secrets of a process out of core dumps."""
 
 from __future__ import annotations
 

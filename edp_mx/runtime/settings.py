@@ -1,4 +1,4 @@
-"""Fields of settings that declare what they may be, checked whenever the settings are made."""
+"""Fields of settings that declare their bounds, checked whenever the settings are made."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def setting(
 
 
 def describe_bounds(field: dataclasses.Field) -> str:
-    """Return in words what the bounds of a field demand, or an empty text.
+    """Return the bounds of a field in words, or an empty text.
 
     Examples:
         >>> @dataclasses.dataclass

@@ -30,7 +30,7 @@ from edp_mx.runtime.settings import SettingError
 
 T = TypeVar("T")
 _NAMES = {bool: "true or false", str: "a text", int: "a whole number", float: "a number"}
-HUGE = 1e300  # no number is larger, so that what is calculated from it is finite
+HUGE = 1e300  # no number is larger, so that sums and products of them are finite
 
 
 class NotOfKind(UserError):
@@ -45,14 +45,14 @@ class NotOfKind(UserError):
 
 
 class AsRead:
-    """Base of dataclasses for what is in a file, which is written again as it was read.
+    """Base of dataclasses for the content of a file, which is written again as it was read.
 
     Keys without a field are kept. Not written are a field that has its default, and one that is
     not compared, which no file has.
 
     Attributes:
-        source: what it was read from; None if it was made otherwise.
-        LATER: the keys that older files lack, each with what it is there.
+        source: the mapping that it was read from; None if it was made otherwise.
+        LATER: the keys that older files lack, each with its value there.
         LIMITS: the least and the largest number that a field may have.
     """
 
@@ -169,7 +169,7 @@ def _strict_list(value: Any) -> Sequence[Any]:
 
 
 class _Inside(Exception):
-    """What is the matter with the value of a key, which is its only argument."""
+    """An error in the value of a key, which is its only argument."""
 
 
 def _of_each_key(value: Any, kind: Any, converter: Converter) -> Dict[str, Any]:

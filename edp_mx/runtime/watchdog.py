@@ -33,19 +33,19 @@ INTERVAL = 0.2  # seconds between two looks
 ASLEEP = 5.0  # seconds without a look after which this process was not running at all
 GRACE = 4.0  # seconds until the end of this process, if it is asked and does not end by itself
 TOLD = 5.0  # seconds in which the launcher ends a job of which a worker has failed
-SHUT_DOWN = "Horovod has been shut down"  # what its operations say when another worker is gone
+SHUT_DOWN = "Horovod has been shut down"  # the error of its operations when another worker is gone
 # The last lines of a job that is ended, for the console, made one after the other.
 Parting = Callable[[], Iterable[str]]
 
 
 def no_parting() -> Iterable[str]:
-    """Say nothing at the end of a job."""
+    """Be silent at the end of a job."""
     return ()
 
 
 @dataclass(frozen=True)
 class Peer:
-    """Another worker of this job: what is needed to see whether it lives."""
+    """Another worker of this job, watched for a sign of life."""
 
     rank: int
     pid: int
@@ -100,13 +100,13 @@ class Watchdog:
         """Build a watchdog over all workers of this job; each of them calls this.
 
         Args:
-            parting: what the living worker of lowest rank says when it ends the job.
+            parting: the words of the living worker of lowest rank when it ends the job.
         """
         peers = [Peer(*facts) for facts in workers.gather(astuple(Peer.myself(workers.rank)))]
         return cls(peers=peers, rank=workers.rank, seconds=seconds, folder=folder, parting=parting)
 
     def heartbeat(self, what: str) -> None:
-        """Say that this worker moves, e.g. `heartbeat("epoch 3, step 12")`."""
+        """Report that this worker moves, e.g. `heartbeat("epoch 3, step 12")`."""
         self._what, self._last = what, time.monotonic()
 
     def is_asked(self) -> bool:
@@ -171,7 +171,7 @@ class Watchdog:
                 self._end(EXIT_HANGS, self._describe_hanging())
 
     def _describe_dead(self, dead: List[Peer]) -> str:
-        """One sentence, said by the lowest rank that lives."""
+        """One sentence, by the lowest rank that lives."""
         ranks = [peer.rank for peer in dead]
         if self._rank != min(rank for rank in self._peers if rank not in ranks):
             return ""

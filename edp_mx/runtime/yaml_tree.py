@@ -54,10 +54,10 @@ class _Loader(yaml.SafeLoader):
 
 
 class _Dumper(yaml.SafeDumper):
-    """A dumper that quotes what the loader would read as something else than the text it is."""
+    """A dumper that quotes texts which the loader would read as something else."""
 
     def represent_text(self, text: str) -> yaml.Node:
-        """Escape what is not printable: YAML takes some of it for the end of a line."""
+        """Escape unprintable characters: YAML takes some of it for the end of a line."""
         style = None if text.isprintable() else '"'
         return self.represent_scalar("tag:yaml.org,2002:str", text, style=style)
 

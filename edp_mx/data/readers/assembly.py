@@ -1,4 +1,4 @@
-"""What the readers share: numbered lines, tagged chunks, and the checks that make an utterance."""
+"""Shared by the readers: numbered lines, tagged chunks, and the checks that make an utterance."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ NONE = "none"  # in place of the name of what a corpus does not have, or is read
 
 @dataclass(frozen=True)
 class ColumnsConfig(Settings):
-    """Which keys of a JSON line, or columns of a table, hold what; other layouts have none.
+    """The names of keys of a JSON line, or columns of a table; other layouts have none.
 
     Args:
         text: the one with the utterance as text; by default "text", "sentence" or

@@ -54,7 +54,7 @@ def _files_of(source: Path) -> List[Path]:
 
 
 def _read(source: Path, assembler: Assembler, id_prefix: str) -> Iterator[Utterance]:
-    """Stream what users say; the system's turns are left out.
+    """Stream the users' turns; the system's are left out.
 
     Args:
         id_prefix: ids are `<id_prefix>/<dialogue>/<turn>`, turns counted from 1.

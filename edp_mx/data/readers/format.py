@@ -1,4 +1,4 @@
-"""A file format of corpora, and what formats share in finding their files."""
+"""A file format of corpora, and functions of all formats to find their files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Records, one per utterance: what the keys of a JSON line or the columns of a table mean."""
+"""Records, one per utterance: the meaning of a JSON line's keys or a table's columns."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ SIZES = {
     "intermediate_size": "intermediate_size",
     "max_positions": "max_position_embeddings",
 }
-ADOPTED = (*SIZES, "activation", "layer_norm_epsilon")  # what a start fixes; the dropout may differ
+ADOPTED = (*SIZES, "activation", "layer_norm_epsilon")  # a start fixes them; the dropout may differ
 _ACTIVATIONS = {"gelu": "gelu", "gelu_python": "gelu", "relu": "relu"}  # theirs → ours; both exact
 # The values that `transformers` takes for keys that config.json leaves out.
 DEFAULTS = {

@@ -50,7 +50,7 @@ def open_tensors(folder: Path) -> Dict[str, Tensor]:
 
 
 def _parts(path: Path) -> List[str]:
-    """Return the files that an index names, which must lie beside it."""
+    """Return the files that an index names, which must be beside it."""
     index = read_json(path)
     names = index.get("weight_map") if isinstance(index, dict) else None
     if not isinstance(names, dict) or not names:
@@ -63,7 +63,7 @@ def _parts(path: Path) -> List[str]:
 
 
 def _refuse_pointer(path: Path) -> None:
-    """Recognise what a clone without Git LFS leaves in place of a large file."""
+    """Recognise the pointer that a clone without Git LFS has in place of a large file."""
     try:
         with path.open("rb") as file:
             start = file.read(30)
@@ -154,7 +154,7 @@ def _torch(path: Path) -> Any:
 
 
 def read_tensors(folder: Path, shapes: Shapes) -> Dict[str, np.ndarray]:
-    """Read and check the tensors that our BERT has a place for; log what is skipped."""
+    """Read and check the tensors that our BERT has a place for; log the others."""
     found = _by_canonical_name(folder, open_tensors(folder))
     bias = found.pop(TIED_BIAS, None)
     if bias is not None:
