@@ -7,7 +7,7 @@ from multiprocessing import get_context
 
 import pytest
 import yaml
-from support.commands import edp_mx
+from support.commands import ROOT, edp_mx
 from support.records import PRIVACY, attack_of, changed, lines_in
 
 from edp_mx.config import load_config
@@ -17,11 +17,12 @@ from edp_mx.runs import record as records
 from edp_mx.runs.attack_records import collect_attacks, keep_whole
 from edp_mx.runs.file_types import Record
 from edp_mx.runs.record import records_like, run_id, settings_hash, settings_of
-from edp_mx.runs.record_files import put_runs
+from edp_mx.runs.record_files import put_attacks, put_runs, read_lines
 from edp_mx.runs.records import collect, select
 from edp_mx.runs.run_directory import RunDirectory
 from edp_mx.runtime.structured import structure, unstructure
 
+RESULTS = ROOT / "results"
 BOUND = {"epsilon": 8.0, "log10_epsilon": 0.903}
 INFINITE = {"epsilon": None, "log10_epsilon": None}
 
@@ -211,6 +212,13 @@ def test_records_keep_their_order_so_that_a_new_one_is_one_added_line(tmp_path):
         assert [line for line in after if line in before] == before
     assert [json.loads(line)["name"] for line in after] == ["a-b", "a", "a_b", "b", "c"]
     assert after[0].startswith('{"name": "a-b", ') and (tmp_path / "runs.jsonl").stat().st_size
+
+
+@pytest.mark.parametrize("folder", [RESULTS, RESULTS / "tradeoff"], ids=lambda path: path.name)
+def test_committed_records_are_written_again_byte_for_byte(folder, tmp_path):
+    for name, put in (("runs.jsonl", put_runs), ("attacks.jsonl", put_attacks)):
+        put(tmp_path / name, read_lines(folder / name))
+        assert (tmp_path / name).read_bytes() == (folder / name).read_bytes()
 
 
 def add_one(name, folder):
