@@ -9,7 +9,6 @@ nothing.
 import argparse
 import math
 import sys
-from collections import Counter
 from contextlib import closing
 from itertools import product
 from pathlib import Path
@@ -17,8 +16,6 @@ from typing import Dict, Iterator, List, Sequence, Tuple
 
 from edp_mx.cli.console import whole
 from edp_mx.runs.attack_records import collect_attacks
-from edp_mx.runs.measurements import measurements
-from edp_mx.runs.record import run_id
 from edp_mx.runs.sweep.budget import Budget, Limits
 from edp_mx.runtime.files import write_text
 from edp_mx.runtime.progress import start_logging
@@ -28,7 +25,7 @@ from experiments.tables.attacks import attack_cells, shadow_cells, want_runs
 from experiments.tables.cells import Cell, Request, cells_of, find_for_cell
 from experiments.tables.fill import fill, look_up, problems
 from experiments.tables.methods import FAMILIES, Method
-from experiments.tables.query import entry_of, successes_of
+from experiments.tables.query import all_measurements, entry_of, successes_of
 from experiments.tables.trainings import Trainings
 
 PAGE, PICTURE = Path("results/tradeoff.md"), Path("docs/pictures/tradeoff.png")
@@ -154,7 +151,6 @@ def train(request: Request, cells: Sequence[Cell], arguments: argparse.Namespace
 def points_of(cells: Sequence[Cell]) -> Dict[Tuple[str, str], List[Point]]:
     """Return what was measured, by corpus and family, in the order of the curves."""
     success = successes_of(collect_attacks([RECORDS]))
-    attacked = Counter(run for run, _ in success)
     found: Dict[Tuple[str, str], List[Point]] = {}
     for place in dict.fromkeys((cell.corpus, cell.family) for cell in cells):
         for curve in curves_of(place[1]):
@@ -162,9 +158,7 @@ def points_of(cells: Sequence[Cell]) -> Dict[Tuple[str, str], List[Point]]:
                 records = [record for cell in cells
                            if (cell.corpus, cell.family) == place and cell.method == name
                            for record in cell.trial.records]  # fmt: skip
-                # Of runs that repeat each other one counts: the last, which was attacked.
-                records.sort(key=lambda each: attacked[run_id(each)])
-                alike = measurements(records, is_shown=lambda _: True)
+                alike = all_measurements(records, success)
                 records = [record for each in alike for record in each.records]
                 if records:
                     point = Point(method.name, curve, entry_of(records, success))

@@ -94,28 +94,19 @@ class LoRASettings(Settings):
         return 1.0 if self.lora_alpha is None else self.lora_alpha / self.lora_rank
 
 
-class LoRA(TrainedPart):
-    """Adapters of a BERT's upper layers and of its pooler."""
+class LowRankPart(TrainedPart):
+    """Pairs of matrices beside the weights of a BERT's upper layers and of its pooler."""
 
-    name, endings = "lora", (DOWN, UP)
-    settings: Any = LoRASettings
     kind: Type[LowRank] = LowRank
 
-    def check(self, config: Any) -> None:
-        if config.lora_rank > config.hidden_size:
-            raise SettingError(
-                "lora_rank",
-                f"must be at most {config.hidden_size} (hidden_size), not {config.lora_rank}",
-            )
-
     def sizes(self, config: Any) -> Dict[str, Any]:
-        """Return `rank` and `scale` of an adapter."""
-        return {"rank": config.lora_rank, "scale": config.lora_scale}
+        """Return `rank` and `scale` of a pair."""
+        raise NotImplementedError
 
     def change(self, encoder: gluon.Block, config: Any) -> None:
-        """Put adapters on the pooler and on the layers from `frozen_layers` on.
+        """Put pairs on the pooler and on the layers from `frozen_layers` on.
 
-        In a layer, these are for query, key, value, the attention's output and both feed-forward
+        In a layer, they are for query, key, value, the attention's output and both feed-forward
         layers.
         """
         bert, sizes = encoder.bert, self.sizes(config)
@@ -130,6 +121,22 @@ class LoRA(TrainedPart):
             for dense in (cell.proj, cell.ffn.ffn_1, cell.ffn.ffn_2):
                 _adapt(dense, self.kind, sizes)
         _adapt(bert.pooler, self.kind, sizes)
+
+
+class LoRA(LowRankPart):
+    """Adapters of a BERT's upper layers and of its pooler."""
+
+    name, settings, endings = "lora", LoRASettings, (DOWN, UP)
+
+    def check(self, config: Any) -> None:
+        if config.lora_rank > config.hidden_size:
+            raise SettingError(
+                "lora_rank",
+                f"must be at most {config.hidden_size} (hidden_size), not {config.lora_rank}",
+            )
+
+    def sizes(self, config: Any) -> Dict[str, Any]:
+        return {"rank": config.lora_rank, "scale": config.lora_scale}
 
     def initial_values(
         self, name: str, shape: Tuple[int, ...], generator: np.random.Generator

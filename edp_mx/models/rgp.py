@@ -14,8 +14,7 @@ import mxnet as mx
 import numpy as np
 from mxnet import autograd, gluon
 
-from edp_mx.models.lora import LoRA, LowRank
-from edp_mx.models.trained_part import TrainedPart
+from edp_mx.models.lora import LowRank, LowRankPart
 from edp_mx.runtime.arrays import overwrite
 from edp_mx.runtime.limits import MOST_WIDE
 from edp_mx.runtime.settings import SettingError, Settings, setting
@@ -54,7 +53,7 @@ class RGPSettings(Settings):
     rgp_rank: int = setting(1, at_least=1, at_most=MOST_WIDE)
 
 
-class RGP(LoRA):
+class RGP(LowRankPart):
     """The weights of a BERT's upper layers and of its pooler, by way of carriers.
 
     The carriers have gradients, and the weights are updated.
@@ -62,7 +61,6 @@ class RGP(LoRA):
 
     name, settings, endings = "rgp", RGPSettings, (_DOWN, _UP)
     kind = Carriers
-    initial_values, plain = TrainedPart.initial_values, TrainedPart.plain
 
     def check(self, config: Any) -> None:
         smallest = min(config.hidden_size, config.intermediate_size)

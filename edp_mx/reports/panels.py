@@ -23,7 +23,7 @@ class Picture(NamedTuple):
     """Panels, side by side as far as the page is wide.
 
     Attributes:
-        caption: below them.
+        caption: a description of them.
         panels: SVG elements, each with a text alternative.
     """
 

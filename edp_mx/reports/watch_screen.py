@@ -52,7 +52,7 @@ def read_rows(run: RunDirectory, most: Optional[int] = None) -> List[Dict[str, A
 
 
 def state_of(run: RunDirectory) -> str:
-    """Return whether it has ended, was interrupted, or is running."""
+    """Return that it has ended or was interrupted, or its last sign of life."""
     if run.has("results"):
         return "has ended"
     if not run.is_in_use():

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import math
 import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Dict, Mapping, Optional, Sequence, Tuple, Type, Union
 
 from edp_mx.dp.accounting.decay import KINDS
-from edp_mx.dp.accounting.lognumber import LogNumber, log_of
+from edp_mx.dp.accounting.lognumber import LogNumber
 from edp_mx.dp.accounting.units import MECHANISMS
 from edp_mx.errors import UserError
 from edp_mx.runtime.limits import LEAST_DELTA, MOST_COUNTED
@@ -50,10 +49,7 @@ class StatedBound(AsRead):
     @property
     def number(self) -> LogNumber:
         """The ε itself."""
-        if self.epsilon is not None:
-            return LogNumber(log_of(self.epsilon))
-        log10 = self.log10_epsilon
-        return LogNumber(math.inf if log10 is None else log10 * math.log(10))
+        return LogNumber.from_dict(vars(self))
 
 
 @dataclass(frozen=True)
@@ -86,7 +82,7 @@ class Environment(Machine):
     started: str = ""
     settings: Optional[str] = None
     fingerprints: Optional[Mapping[str, Mapping[str, str]]] = None
-    LIMITS = {"num_workers": _FROM_1, "cores": _COUNT}
+    LIMITS = {**Machine.LIMITS, "num_workers": _FROM_1}
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -31,7 +31,7 @@ def with_states(
     """Return the corpus with its states, which hold the data: their nameless file goes with us.
 
     Args:
-        folder: in which the file is.
+        folder: on whose disk the file is.
         heartbeat: called before each batch.
 
     Guarantee: the bytes of an utterance's states depend on what the model reads of it and on

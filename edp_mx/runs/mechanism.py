@@ -90,7 +90,7 @@ def layer_scales(
     noise: NoiseStream,
     heartbeat: Heartbeat = no_heartbeat,
 ) -> np.ndarray:
-    """Return the norms (L,) that α is made from, by the configured source; alike everywhere."""
+    """Return the values (L,) that α is made from, by the configured source; alike on all."""
     source = config.privacy.layer_scales
     if source == "ones":
         return np.ones(len(flat.layers))

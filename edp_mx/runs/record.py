@@ -43,8 +43,9 @@ RESULTS_VERSION = 1
 NO_EFFECT = ("name", "training.watchdog_seconds", "data.tokenizer")
 _ALWAYS = ("data.corpus", "model.family")  # named even where they are the default
 _CORPUS = ("data.path", "data.split.test")  # its place
+_BOUNDS = ("as_published", "holds", "holds_if")
 # Fields that may be counted anew, or that older versions lack: they identify no run.
-_RETOLD = ("as_published", "holds", "holds_if", END, "delta", "n", "by_epoch")
+_RETOLD = (*_BOUNDS, END, "delta", "n", "by_epoch")
 
 
 def settings_of(config: ExperimentConfig) -> Dict[str, Any]:
@@ -172,11 +173,9 @@ def _described(run: RunDirectory, results: Results, config: Mapping[str, Any]) -
 
 
 def _of_privacy(privacy: Privacy) -> Dict[str, Any]:
-    """The fields of `privacy.json` that a record has."""
+    """The fields of `privacy.json` that a record has; its bounds without the keys of no field."""
     return {
-        "as_published": replace(privacy.as_published),
-        "holds": replace(privacy.holds),
-        "holds_if": replace(privacy.holds_if),
+        **{name: replace(getattr(privacy, name)) for name in _BOUNDS},
         "delta": privacy.delta,
         "n": privacy.num_examples,
         END: privacy.ledger_end,

@@ -87,7 +87,8 @@ def _below(path: Path) -> Iterator[Found]:
     for folder, files in walk(path):
         if "config.yaml" in files:
             run = RunDirectory(folder)
-            if run.has("results") and run.load(Results).test is not None:  # no pre-training
+            if run.has("results"):
+                run.load(Results)  # refuses one that was damaged
                 yield Found(folder, record_of(run))
             continue
         for name in files:

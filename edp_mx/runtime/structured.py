@@ -80,7 +80,7 @@ def structure(value: Any, kind: Type[T]) -> T:
     """
     try:
         return _CONVERTER.structure(value, kind)
-    except (BaseValidationError, UserError, TypeError, _Inside) as error:
+    except _REFUSALS as error:
         raise NotOfKind(*_first_cause(error, ())) from error
 
 
@@ -172,6 +172,9 @@ class _Inside(Exception):
     """An error in the value of a key, which is its only argument."""
 
 
+_REFUSALS = (BaseValidationError, UserError, TypeError, _Inside)
+
+
 def _of_each_key(value: Any, kind: Any, converter: Converter) -> Dict[str, Any]:
     if not isinstance(value, dict):
         raise TypeError(f"{value!r} is not a mapping of keys")
@@ -179,7 +182,7 @@ def _of_each_key(value: Any, kind: Any, converter: Converter) -> Dict[str, Any]:
     for key, item in value.items():
         try:
             found[key] = converter.structure(item, kind)
-        except (BaseValidationError, UserError, TypeError) as error:
+        except _REFUSALS as error:
             raise _Inside(str(key)) from error
     return found
 

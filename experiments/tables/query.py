@@ -80,12 +80,11 @@ def query(records: Iterable[Record], attacks: Sequence[AttackRecord] = ()) -> Di
     success = successes_of(attacks)
     attacked = Counter(run for run, _ in success)
     by_method: Dict[str, List[Record]] = {method: [] for method in METHODS}
-    # Of runs that repeat each other the last is kept: one that was attacked.
-    for record in sorted(records, key=lambda each: attacked[run_id(each)]):
+    for record in records:
         by_method.get(method_of(record) or "", []).append(record)
     chosen: Dict[Key, List[Measurement]] = {}
     for method, of_it in by_method.items():
-        for each in measurements(of_it, is_shown=lambda _: True):
+        for each in all_measurements(of_it, success):
             chosen.setdefault((each.family, each.corpus, method), []).append(each)
     sizes = {
         place: max((count, n) for n, count in counts.items())[1]
@@ -106,6 +105,13 @@ def query(records: Iterable[Record], attacks: Sequence[AttackRecord] = ()) -> Di
         found[key] = entry_of(measured.records, success, sgd=sgd)
     pooled = {family: _pooled(family, found, success) for family in {key[0] for key in found}}
     return {key: _with_intervals(key, found, *pooled[key[0]]) for key in found}
+
+
+def all_measurements(records: Iterable[Record], success: Successes) -> List[Measurement]:
+    """Return the measurements; of runs that repeat each other, one that was attacked is kept."""
+    attacked = Counter(run for run, _ in success)
+    ordered = sorted(records, key=lambda each: attacked[run_id(each)])  # the last one is kept
+    return measurements(ordered, is_shown=lambda _: True)
 
 
 def _pooled(

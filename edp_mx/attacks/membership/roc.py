@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any, Dict, List, NamedTuple, Optional, Tuple
 
 import numpy as np
@@ -47,8 +47,8 @@ class Success:
         """Return a value for strict JSON (`attack.json`)."""
         return {
             **vars(self),
-            "auc": vars(self.auc),
-            "tpr_at_fpr": {f"{fpr:g}": vars(tpr) for fpr, tpr in self.tpr_at_fpr.items()},
+            "auc": asdict(self.auc),
+            "tpr_at_fpr": {f"{fpr:g}": asdict(tpr) for fpr, tpr in self.tpr_at_fpr.items()},
         }
 
 

@@ -203,6 +203,6 @@ def _accountants_for(sampler: str, neighbours: str) -> List[Accountant]:
 
 
 def _accountants_of(composition: Composition) -> List[Accountant]:
-    """The same for a composition; for one without events, of shuffled epochs."""
+    """The same for the events of a composition; for shuffled epochs where it has none."""
     sampler = composition.events[0].sampler if composition.events else "shuffle"
     return _accountants_for(sampler, composition.neighbours)

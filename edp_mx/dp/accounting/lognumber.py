@@ -39,11 +39,11 @@ class LogNumber:
         return self.log / math.log(10) if math.isfinite(self.log) else None
 
     @classmethod
-    def from_dict(cls, bound: Mapping[str, Any], name: str = "epsilon") -> LogNumber:
-        """Read a number of a `Bound.to_dict`: ∞ where both it and its logarithm are null."""
-        if bound[name] is not None:
-            return cls(log_of(bound[name]))
-        log10 = bound[f"log10_{name}"]
+    def from_dict(cls, bound: Mapping[str, Any]) -> LogNumber:
+        """Read the ε of a `Bound.to_dict`: ∞ where both it and its logarithm are null."""
+        if bound["epsilon"] is not None:
+            return cls(log_of(bound["epsilon"]))
+        log10 = bound["log10_epsilon"]
         return cls(math.inf if log10 is None else log10 * math.log(10))
 
     def __str__(self) -> str:

@@ -14,11 +14,11 @@ FLOOR = 1e-2  # smallest scale, relative to the largest
 def settle_scales(
     scales: Union[Sequence[float], np.ndarray], *, unit: str = "largest"
 ) -> Tuple[float, ...]:
-    """Return α from the norms of the layers, the smallest raised to the floor.
+    """Return α from a value for each layer, the smallest raised to the floor.
 
     "Proportional to the norm" (eDP-SGD, section 3) leaves the constant open. In units of the
     `largest`, max α = 1 and the sensitivity stays at κ C / N. In units of the `norm` itself, α is
-    what was found. The floor lets a layer be trained whose first gradient was zero.
+    these values. The floor lets a layer be trained whose first gradient was zero.
 
     Edge cases: all zero, or any not finite → all ones.
 

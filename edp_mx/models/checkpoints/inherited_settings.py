@@ -35,23 +35,17 @@ def adopt_sizes(
         return
     family = str(model.get("family", family))
     sizes = FAMILIES[family].sizes if family in FAMILIES else ()
-    for start in _STARTS:
-        folder = Path(str(model.get(start)))
-        theirs = _settings_of(folder, family) if model.get(start) else {}
-        for key in sizes:
-            if key in theirs and is_default(key, start):
-                model[key] = theirs[key]
-        if theirs and (folder / CONFIG).is_file():
+    for start in filter(model.get, _STARTS):
+        folder = Path(str(model[start]))
+        wanted = [key for key in sizes if is_default(key, start)]
+        theirs: Any = None
+        if family == BERTConfig.family and (folder / CONFIG).is_file():
+            theirs = vars(read_config(folder / CONFIG)[0])
             _take_pieces(tree)
-
-
-def _settings_of(folder: Path, family: str) -> Dict[str, Any]:
-    """The settings of a model of the same family, in a checkpoint's folder or a run's."""
-    if (folder / CONFIG).is_file():
-        return vars(read_config(folder / CONFIG)[0]) if family == BERTConfig.family else {}
-    config = folder / "config.yaml"
-    theirs: Any = read_mapping(config)[0].get("model") if config.is_file() else None
-    return theirs if isinstance(theirs, dict) and theirs.get("family") == family else {}
+        elif wanted and (folder / "config.yaml").is_file():  # not of a run whose sizes are settled
+            theirs = read_mapping(folder / "config.yaml")[0].get("model")
+        if isinstance(theirs, dict) and theirs.get("family") == family:
+            model.update((key, theirs[key]) for key in wanted if key in theirs)
 
 
 def _take_pieces(tree: Dict[str, Any]) -> None:

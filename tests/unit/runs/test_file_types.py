@@ -52,3 +52,10 @@ def test_an_epoch_is_of_numbers(tmp_path):
         run.epochs()
     run.metrics.write_text(first + '{"epoch": 2, "se')
     assert run.epochs() == [ROW]  # torn by a crash
+
+
+def test_a_wrong_value_of_nested_mappings_is_named_with_all_its_keys(tmp_path):
+    run = RunDirectory(tmp_path)
+    (tmp_path / "environment.json").write_text('{"fingerprints": {"train": {"key": 5}}}')
+    with pytest.raises(UserError, match=r"json: fingerprints\.train\.key: 5 is not a text"):
+        run.read("environment")

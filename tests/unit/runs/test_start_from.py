@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 
-from edp_mx.config import load_config
+from edp_mx.config import dump_config, load_config
 from edp_mx.data.corpus import load_corpus
 from edp_mx.data.fingerprint import fingerprint, keyed
 from edp_mx.dp.weights import save_weights
@@ -79,6 +79,14 @@ def test_sizes_that_nobody_set_are_those_of_the_start(tmp_path, run, model):
     old = values(first)
     for name, new in values(second).items():
         np.testing.assert_array_equal(new, old[name], err_msg=name)
+
+
+def test_a_run_whose_sizes_are_settled_does_not_read_its_start_again(tmp_path, run):
+    folder, _ = run(CLC)
+    settled = load_config(tmp_path / "run.yaml", [f"model.start_from={folder}"])
+    (tmp_path / "saved.yaml").write_text(dump_config(settled))
+    (folder / "config.yaml").write_text("torn: [")
+    assert load_config(tmp_path / "saved.yaml").model == settled.model
 
 
 @pytest.mark.parametrize(
