@@ -1,1 +1,1 @@
-"""What makes the papers' tables, and is not installed: `python -m experiments.table1` and so on."""
+"""Makers of the papers' tables, not installed: `python -m experiments.table1` and so on."""

@@ -1,4 +1,4 @@
-"""The 36 log₁₀ ε of the paper's Table 1, each with settings that reproduce it, and what holds.
+"""The 36 log₁₀ ε of the paper's Table 1, with settings that reproduce each, and the ε that holds.
 
 Here T is one number for each model; of the rates τ that the paper searched that one is taken whose
 z₀ is nearest to that of the same corpus without decay.
@@ -118,7 +118,7 @@ def rows() -> List[Row]:
 
 
 def _rows_of(model: str) -> List[Row]:
-    """Return those of one model, with the largest T for which each has settings."""
+    """Return the cells of one model, with the largest T for which each has settings."""
     for epochs in EPOCHS:
         found = list(_with_epochs(model, epochs))
         if len(found) == len(DECAY_RATES) * len(TABLE_1[model.lower()]):
@@ -142,7 +142,7 @@ def _with_epochs(model: str, epochs: int) -> Iterator[Row]:
 
 
 def page(found: Sequence[Row]) -> str:
-    """Return the table with what must be said beside it."""
+    """Return the table with its notes."""
     smallest = 10 ** min(row.holds for row in found)
     table = render_table(COLUMNS, [row.cells() for row in found])
     return f"{HEADER.format(smallest=smallest)}{table}\n{FOOTER}"

@@ -34,7 +34,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Add what is new; say how much that is."""
+    """Add the new records, and print their number."""
     from edp_mx.runs.attack_records import collect_attacks
     from edp_mx.runs.record_files import ATTACKS, RUNS, key_of_attack, put_attacks, put_runs
     from edp_mx.runs.records import collect, records_below
@@ -60,13 +60,13 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _new(found: Sequence[Kept], there: Sequence[Kept], key: Callable[[Kept], Any]) -> List[Kept]:
-    """The records that are not there; refuse one that is there and says something else."""
+    """The missing records; refuse one that differs from the kept record of the same id."""
     known: Dict[Any, Kept] = {key(each): each for each in there}
     for each in found:
         if known.setdefault(key(each), each) != each:
             raise UserError(
-                f"{each.name} ({key(each)}) is there already and says something else, so "
-                "that nothing was added; replace it on purpose with `edp-mx runs keep`"
+                f"{each.name} ({key(each)}) exists and differs, so nothing was "
+                "added; to replace it, use `edp-mx runs keep`"
             )
     return [known[each] for each in known if each not in set(map(key, there))]
 

@@ -58,7 +58,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _command(arguments: argparse.Namespace) -> str:
-    """Return the command that makes the page anew."""
+    """Return the command that makes the page again."""
     words = ["python", "-m", "experiments.report", *map(str, arguments.records)]
     for option, given, usual in (
         ("--out", arguments.out, None),

@@ -1,4 +1,4 @@
-"""Make the paper's Table 1: train what has no record yet, and set the numbers beside the paper's.
+"""Make the paper's Table 1: train the runs without a record, and print ours beside the paper's.
 
 Call the same command again after an interruption, or to spend another budget: what is finished,
 below --runs or --records, is not trained again. Its records are kept in --records.
@@ -78,14 +78,14 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         help="LiRA on each run too, by K shadow models of SGD: 4 or more")  # fmt: skip
     add("--retry", action="store_true", help="train again what failed")
     add("--retrain", action="store_true",
-        help="train again what an attack lacks and of which only the record is left")  # fmt: skip
+        help="train again runs that an attack needs and that only have a record")  # fmt: skip
     add("--dry-run", action="store_true", help="train nothing")
     add_overrides(parser)
     add_wide(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Train what is missing and print the table."""
+    """Train the missing runs and print the table."""
     if int(os.environ.get("HOROVOD_SIZE", "1")) > 1:
         raise UserError("experiments.table1 starts the workers itself: leave out horovodrun")
     request = _request(arguments)
@@ -119,7 +119,7 @@ def _fill(
     *,
     on_end: Callable[[], object],
 ) -> List[str]:
-    """Train and attack what is missing, as far as is asked for; return which attacks are not made.
+    """Train and attack the missing runs that were asked for; return which attacks are not made.
 
     Args:
         on_end: called after each training and each attack.
@@ -147,7 +147,7 @@ def _fill(
 
 
 def _request(arguments: argparse.Namespace) -> Request:
-    """Return what is asked for."""
+    """Return the request of the options."""
     workers = arguments.workers
     if workers is None:
         workers = int(os.environ.get("NP") or 1)

@@ -1,4 +1,4 @@
-"""Make the paper's Table 2: what an epoch takes with SGD, and by how much privacy multiplies it.
+"""Make the paper's Table 2: the time of an epoch of SGD, and the factor of each private method.
 
 Real Horovod workers take real training steps, the methods in turns. Call the same command again
 after an interruption: what the record beside --out has is not measured again.
@@ -50,8 +50,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     add("--budget-seconds", type=float, default=math.inf, metavar="S",
         help="for all rows of this call; each has a round at least that counts")  # fmt: skip
     add("--note", default="", metavar="TEXT",
-        help="said of what is measured now, such as what else ran")  # fmt: skip
-    add("--again", action="store_true", help="measure again what the record has")
+        help="a note on the new measurements, e.g. the other load of the machine")  # fmt: skip
+    add("--again", action="store_true", help="measure again the rows that the record has")
     add("--configs", dest="configs_folder", type=Path, default=Path("configs"), metavar="FOLDER",
         help="the shipped configurations (configs)")  # fmt: skip
     add("--out", type=Path, metavar="FILE.md",
@@ -62,7 +62,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Measure what is missing and print the table."""
+    """Measure the missing rows and print the table."""
     from experiments.tables.times import Times, times_cells
 
     request = _request(arguments)
@@ -90,14 +90,14 @@ def run(arguments: argparse.Namespace) -> int:
 
     times.measure(missing, request, budget=arguments.budget_seconds, on_end=write)
     if not times.rows:
-        raise UserError("nothing could be measured; each row has said why")
+        raise UserError("nothing could be measured; the reason of each row is above")
     write()
     show(page().rstrip(), is_wide=arguments.wide)
     return 0
 
 
 def _request(arguments: argparse.Namespace) -> TimesRequest:
-    """Return what is asked for."""
+    """Return the request of the options."""
     from experiments.tables.times import TimesRequest
 
     for name, values in (("--workers", arguments.workers), ("--steps", [arguments.steps]),

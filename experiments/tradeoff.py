@@ -1,4 +1,4 @@
-"""What a run gives away against how well it understands: eDP-SGD, DP-SGD, and plain under-fitting.
+"""Membership inference against SER: eDP-SGD, DP-SGD, and plain under-fitting.
 
 Small models, as `experiments.table1 --small` trains them. Each run is attacked by the paper's
 attack and by LiRA; what has a record in results/tradeoff is trained again only where an attack
@@ -42,7 +42,7 @@ NOISE, UNIT = "privacy.noise_multiplier", "privacy.layer_scales_unit"
 
 
 def curves_of(family: str) -> List[Curve]:
-    """Return what is compared for a family of models."""
+    """Return the compared methods of a family of models."""
     rate = RATES[family]
     epsilons = {
         f"dp_sgd_{each}": Method(
@@ -108,7 +108,7 @@ def _decays() -> Iterator[Curve]:
 
 
 def requests_of(arguments: argparse.Namespace) -> Iterator[Request]:
-    """Yield what is to be trained: the curves of all corpora, then those of one alone."""
+    """Yield the trainings: the curves of all corpora, then the curves of one alone."""
     for family in arguments.models:
         curves = curves_of(family)
         known = {name: method for curve in curves for name, method in curve.points.items()}
@@ -128,7 +128,7 @@ def requests_of(arguments: argparse.Namespace) -> Iterator[Request]:
 
 
 def train(request: Request, cells: Sequence[Cell], arguments: argparse.Namespace) -> List[str]:
-    """Train and attack what has no record yet; return what is missing."""
+    """Train and attack the points without a record; return the missing ones."""
     shadows = shadow_cells(request)
     trainings = Trainings(
         arguments.runs,
@@ -149,7 +149,7 @@ def train(request: Request, cells: Sequence[Cell], arguments: argparse.Namespace
 
 
 def points_of(cells: Sequence[Cell]) -> Dict[Tuple[str, str], List[Point]]:
-    """Return what was measured, by corpus and family, in the order of the curves."""
+    """Return the measurements, by corpus and family, in the order of the curves."""
     success = successes_of(collect_attacks([RECORDS]))
     found: Dict[Tuple[str, str], List[Point]] = {}
     for place in dict.fromkeys((cell.corpus, cell.family) for cell in cells):
@@ -167,7 +167,7 @@ def points_of(cells: Sequence[Cell]) -> Dict[Tuple[str, str], List[Point]]:
 
 
 def measured(arguments: argparse.Namespace) -> Tuple[Dict[Tuple[str, str], List[Point]], str]:
-    """Do what the options say; return the points, and the page."""
+    """Carry out the options; return the points, and the page."""
     RECORDS.mkdir(parents=True, exist_ok=True)
     asked = [(request, cells_of(request)) for request in requests_of(arguments)]
     lacking = [line for request, cells in asked for line in train(request, cells, arguments)]
@@ -192,7 +192,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Train and attack what is missing; write the page and its picture."""
+    """Train and attack the missing points; write the page and its picture."""
     start_logging(is_first=True)
     found, text = measured(arguments)
     write_text(PAGE, text)

@@ -31,21 +31,21 @@ SUBCOMMANDS = {
     "report": "write a page of finished runs",
     "account": "epsilon as published and epsilon that holds, of a plan or of a run's ledger",
     "calibrate": "the noise multiplier that a wanted epsilon asks for",
-    "plan": "what to expect with n utterances at an epsilon, from measured runs",
-    "explain": "what the guarantee of a run says, in words",
+    "plan": "the scores to expect with n utterances at an epsilon, from measured runs",
+    "explain": "the guarantee of a run in words",
     "audit": "attack the running system and compare the result with its epsilon",
     "attack": "membership inference against a finished run",
     "score": "SER, intent accuracy and slot F1 of predictions",
     "data": "make, fetch, describe and merge corpora; write their text, words and labels",
     "checkpoint": "import, export and describe pre-trained BERTs",
 }
-# An error of the user mostly strikes all workers alike. Rank 0 says it at once and ends the job;
+# An error of the user mostly strikes all workers alike. Rank 0 prints it at once and ends the job;
 # the others speak only if they live for so many seconds more and do not know it to be shared.
 OTHERS_WAIT = 3.0
 
 
 class Parser(argparse.ArgumentParser):
-    """A parser that says in one sentence what is wrong with the arguments."""
+    """A parser whose errors are one sentence each."""
 
     def error(self, message: str) -> NoReturn:
         self.exit(2, f"{self.prog}: {message}; see {self.prog} --help\n")
@@ -105,7 +105,7 @@ def carry_out(arguments: argparse.Namespace, program: str) -> int:
 
 
 def _say(error: Exception, program: str) -> int:
-    """Say one sentence, for all workers where they share an error; return the exit code."""
+    """Print one sentence, for all workers where they share an error; return the exit code."""
     known = error if isinstance(error, UserError) else unforeseen.foreseen(error)
     if known is not error:
         unforeseen.quiet_the_end()

@@ -1,8 +1,8 @@
 """Count epsilon twice: as the paper does, and as it holds for what Algorithm 1 releases.
 
-Of a RUN it reads the ledger and nothing else. Of a CONFIG it counts the plan: words, labels and a
-start are taken to be public, which `edp-mx train CONFIG --check` looks at. Without either, the
-options and --set say what is counted.
+Of a RUN it reads only the ledger. Of a CONFIG it counts the plan, and assumes that words, labels
+and a start are public, which `edp-mx train CONFIG --check` verifies. Without either, it counts
+the release that the options and --set describe.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ and the sizes that no configuration has (examples, rate, workers); --set has all
 defaults are those of a configuration (docs/settings.md).
 """
 OPTIONS = ("noise_multiplier", "epochs", "batch_size", "delta", "mechanism", "sampler")
-# The plan, what was released, the ε that holds, and both as JSON and as lines.
+# The plan, its releases, the ε that holds, and both as JSON and as lines.
 Counted = Tuple[Plan, Sequence[Entry], Bound, Dict[str, Any], List[str]]
 
 
@@ -97,7 +97,7 @@ def _run_in(paths: Sequence[Path]) -> Optional[Path]:
 
 
 def _count_ledger(arguments: argparse.Namespace, run: Path) -> Counted:
-    """Count what a run wrote down."""
+    """Count epsilon from the ledger of a run."""
     from edp_mx.reports.ledger_report import (
         account_of,
         ledger_as_json,
@@ -114,7 +114,7 @@ def _count_ledger(arguments: argparse.Namespace, run: Path) -> Counted:
 
 
 def _count_plan(arguments: argparse.Namespace) -> Counted:
-    """Count what the configuration and the options describe."""
+    """Count epsilon of the release that the configuration and the options describe."""
     from edp_mx.reports.plan_report import PlanReport
 
     plan, _ = plan_of(arguments, arguments.paths)

@@ -97,7 +97,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def request_of(arguments: argparse.Namespace) -> AttackRequest:
-    """Return what the options ask for; nothing else may be given."""
+    """Return the request of the options; refuse those of other attacks."""
     if len(arguments.run_directories) != 1 or arguments.out is not None:
         raise UserError("name one RUN to attack; several, and --out, go with --compare")
     return AttackRequest(arguments.run_directories[0], **values_of(AttackRequest, arguments))
@@ -118,7 +118,7 @@ def _compare(arguments: argparse.Namespace) -> int:
 
 
 def _describe(outcome: Dict[str, Any], run: RunDirectory) -> str:
-    """Return the table of an attack, what limits it, and the path of its page."""
+    """Return the table of an attack, its limits, and the path of its page."""
     from edp_mx.attacks.directory import attack_folder
     from edp_mx.reports.attack_page import HEADER, attack_rows, warnings_of
     from edp_mx.reports.exposure_page import describe_exposure

@@ -116,7 +116,7 @@ def _add(audits: Any, name: str, run: Any, summary: str) -> argparse.ArgumentPar
 
 
 def _add_step(parser: argparse.ArgumentParser) -> None:
-    """Declare the configuration of the step, and what only an audit has."""
+    """Declare the configuration of the step, and the options of an audit."""
     add_configs(parser, nargs="*")
     add_overrides(parser, "privacy.variant=published privacy.noise_multiplier=2")
     add = parser.add_argument

@@ -1,6 +1,6 @@
 """Find the smallest z0 at which the epsilon that HOLDS for the whole plan is at most the target.
 
-Say what each variant gives with it; with mechanism dp_sgd there is one. Words, labels and a start
+Count each variant with it; mechanism dp_sgd has one. Words, labels and a start
 are taken to be public.
 """
 

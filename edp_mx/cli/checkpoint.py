@@ -101,7 +101,7 @@ def run_describe(arguments: argparse.Namespace) -> int:
 
 
 def _as_json(checkpoint: Checkpoint) -> Dict[str, Any]:
-    """Return what `_tell` prints."""
+    """Return the lines that `_tell` prints."""
     names = ("num_layers", "num_heads", "hidden_size", "intermediate_size", "max_positions",
              "activation", "layer_norm_epsilon")  # fmt: skip
     return {

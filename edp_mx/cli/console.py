@@ -1,4 +1,4 @@
-"""What the subcommands share: options and their checks, and what they print."""
+"""Options, checks and printing that the subcommands share."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def print_json(value: Any) -> None:
 
 
 def add_wide(parser: argparse.ArgumentParser) -> None:
-    """Add `--wide`, for what `show` prints."""
+    """Add `--wide`, for `show`."""
     parser.add_argument(
         "--wide", action="store_true", help="leave tables and lines beyond 80 columns as they are"
     )
@@ -111,7 +111,7 @@ def show(text: str, *, is_wide: bool) -> None:
 
 
 def tell(arguments: argparse.Namespace, value: Callable[[], Any], text: Callable[[], str]) -> int:
-    """Print what a command found, as JSON with --json; return its exit code.
+    """Print the findings of a command, as JSON with --json; return its exit code.
 
     A command without --wide makes lines of the right width itself.
     """
@@ -148,7 +148,7 @@ def whole(text: str) -> int:
 
 
 def refuse_other_than_png(path: Optional[Path], name: str) -> None:
-    """Refuse a picture that is no .png; beside it lies a .csv of the same name."""
+    """Refuse a picture that is no .png; its numbers are written beside it as a .csv."""
     if path is not None and path.suffix != ".png":
         raise UserError(f"{name} is {path}; name a file that ends in .png")
 
@@ -160,7 +160,7 @@ def require_at_least(value: int, least: int, name: str) -> None:
 
 
 def require_above_zero(value: float, name: str) -> None:
-    """Refuse what is not a finite number above 0."""
+    """Refuse a value that is not a finite number above 0."""
     if not 0 < value < float("inf"):
         raise UserError(f"{name} is {value:g}; it must be finite and above 0")
 

@@ -94,7 +94,9 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     fetch.add_argument("corpus", metavar="atis|snips|nlu_eval|dstc8")
     fetch.add_argument("--out", type=Path, metavar="DIR", help="default: data/<corpus>")
     fetch.add_argument("--from", dest="source", metavar="DIR|URL", help="a mirror or an archive")
-    told = add_command(actions, "describe", run_describe, "count what is in it", DESCRIBE_EXAMPLES)
+    told = add_command(
+        actions, "describe", run_describe, "count utterances, words and labels", DESCRIBE_EXAMPLES
+    )
     told.add_argument("corpus", metavar="PATH|NAME")
     told.add_argument("--show", action="store_true", help="show three utterances of it")
     add_columns(told)
@@ -105,7 +107,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def run_make(arguments: argparse.Namespace) -> int:
-    """Write a synthetic corpus with what says that it is one."""
+    """Write a synthetic corpus, marked as one."""
     from edp_mx.data.synthetic import write_corpus
     from edp_mx.runtime.files import write_json, write_text
 
@@ -190,7 +192,7 @@ def _lines(name: str, description: Any) -> List[str]:
 
 
 def _split_lines(parts: Dict[str, int]) -> List[str]:
-    """Say how many utterances data.split gives to each part."""
+    """Print how many utterances data.split gives to each part."""
     from edp_mx.data.config import DataConfig
     from edp_mx.data.splits import PARTS, sizes_by
 

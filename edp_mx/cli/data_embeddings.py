@@ -23,7 +23,7 @@ examples:
 
 
 def add_train_embeddings(actions: Any) -> None:
-    """Add the action to those of `edp-mx data`."""
+    """Add the action to `edp-mx data`."""
     train = add_command(
         actions, "train-embeddings", run_train_embeddings, "train fastText word vectors", EXAMPLES
     )

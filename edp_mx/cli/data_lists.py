@@ -45,7 +45,7 @@ examples:
 
 
 def add_lists(actions: Any) -> None:
-    """Add the three actions to those of `edp-mx data`."""
+    """Add the three actions to `edp-mx data`."""
     text = add_command(actions, "text", run_text, "write utterances as plain text", TEXT_EXAMPLES)
     text.add_argument("sources", nargs="+", metavar="CORPUS|PATH")
     words = add_command(actions, "words", run_words, "write a list of public words", WORDS_EXAMPLES)

@@ -11,7 +11,7 @@ EXAMPLES = """\
 Writes one labelled corpus, to be trained on without privacy before a training with privacy starts
 from it (model.start_from). Labels get the name of their corpus ("atis.flight", "B-atis.city"),
 repeated utterances are written once, and :SIZE takes a random subset. Leave out the corpus that you
-will train on with privacy: what the first training reads is not protected.
+will train on with privacy: the data of the first training is not protected.
 
 examples:
   edp-mx data merge snips nlu_eval dstc8:40000 health:20000 --out merged/for_atis.jsonl.gz
@@ -21,7 +21,7 @@ examples:
 
 
 def add_merge(actions: Any) -> None:
-    """Add the action to those of `edp-mx data`."""
+    """Add the action to `edp-mx data`."""
     merge = add_command(
         actions, "merge", run_merge, "write one labelled corpus from several", EXAMPLES
     )

@@ -1,4 +1,4 @@
-"""Print SER, intent accuracy and slot F1 of the model of a run, and what a constant answer scores.
+"""Print SER, intent accuracy and slot F1 of a run's model and of a constant answer.
 
 The constant answer is the most common intent of the utterances that are scored, without slots.
 """

@@ -1,6 +1,6 @@
-"""Say in words, from the ledger of a run alone, who is protected, against whom, and how far.
+"""Explain, from the ledger of a run alone, who is protected, against whom, and how far.
 
-Say what epsilon means in plain numbers, what it does not cover, and what would make it better.
+Explain epsilon in plain numbers, its limits, and how to make it smaller.
 """
 
 from __future__ import annotations

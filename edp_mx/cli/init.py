@@ -1,7 +1,7 @@
-"""Look at a corpus of one's own and write a commented configuration that is ready to train.
+"""Write a commented configuration for your own corpus, ready to train.
 
-The lists of words and labels are written beside it. What is read from the corpus for these files is
-said, since no epsilon covers it.
+It writes the lists of words and labels beside it, and prints everything that these files take from
+the corpus, since no epsilon covers it.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ def run(arguments: argparse.Namespace) -> int:
     task = LABELLING[arguments.task]
     columns = columns_of([*arguments.columns, *users, *([] if task.has_slots else [WITHOUT_SLOTS])])
     refuse_without_recipes(start)
-    start_logging(is_first=True)  # a large corpus is kept in the cache, which the log says
+    start_logging(is_first=True)  # a large corpus is kept in the cache, and the log names it
     progress = progress_bar(is_first=True)
     read = named_utterances(str(path), size=0, seed=0, parts=parts, columns=columns)
     told = describe(progress(read, "reading the corpus", None))
@@ -106,20 +106,20 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _checked_out(arguments: argparse.Namespace) -> Path:
-    """The file to write, once what stands in it is known to be printable and there."""
+    """The file to write, once its content is known to be printable and complete."""
     path = arguments.corpus
     require_above_zero(arguments.epsilon, "--epsilon")
     if not path.exists():
         raise UserError(f"{path} does not exist; name a file or folder of utterances")
     out = arguments.out or Path(f"{path.name.partition('.')[0]}.yaml")
     for each in filter(None, (path, out, arguments.labels, arguments.start_from)):
-        if not str(each).isprintable():  # it is to stand in comments
+        if not str(each).isprintable():  # it goes into comments
             raise UserError(f"{str(each)!r} has characters that cannot be printed: rename it")
     return out
 
 
 def _labels(arguments: argparse.Namespace, listed: Path) -> Dict[str, Any]:
-    """The list of labels, and what the configuration says about it."""
+    """The list of labels, and its lines in the configuration."""
     path = arguments.corpus
     if arguments.labels:
         return {"labels": arguments.labels, "label_note": "A public list"}
@@ -130,7 +130,7 @@ def _labels(arguments: argparse.Namespace, listed: Path) -> Dict[str, Any]:
 
 
 def _write(arguments: argparse.Namespace, told: Any, config: Any, out: Path) -> List[str]:
-    """Write the files, once nothing can be refused any more; say of each what it is."""
+    """Write the files, once nothing can be refused any more; print the purpose of each."""
     from edp_mx.data.labels import LabelsConfig, labels_of
     from edp_mx.data.lists import common_words, labels_in, tokens_of, write_labels
     from edp_mx.data.text import write_lines
@@ -165,7 +165,7 @@ def _refuse_private(public: List[str], corpus: Path) -> None:
 
 
 def _facts(told: Any, config: Any) -> List[str]:
-    """Count the corpus, and what a constant answer to all of it scores."""
+    """Count the corpus, and score a constant answer to all of it."""
     from edp_mx.reports.baselines import describe_baseline
 
     users = f", {told.users:,} users" if told.users else ""
@@ -188,7 +188,7 @@ def _facts(told: Any, config: Any) -> List[str]:
 
 
 def _outlook(config: Any) -> List[str]:
-    """Say what measured runs let expect, for each family; without records, that there are none."""
+    """Print the scores to expect of each family by measured runs, or that there are no records."""
     from edp_mx.models.registry import FAMILIES
     from edp_mx.reports.expectation import say
     from edp_mx.runs.expected_scores import exact_runs, expect
@@ -230,7 +230,7 @@ def _outlook(config: Any) -> List[str]:
 
 
 def _next(arguments: argparse.Namespace, config: Any, out: Path) -> List[str]:
-    """Say what must be public, and the next command."""
+    """Print which inputs must be public, and the next command."""
     said = (
         "No ε covers what was read of the corpus for these files: the numbers in "
         f"{out} and the names of the labels. All else above is on this screen alone."

@@ -38,10 +38,10 @@ def is_mendable(code: int) -> bool:
 
 
 class Restarts:
-    """A job that is started again, up to `most` times, where its run stands."""
+    """A job that is started again, up to `most` times, from where its run has come to."""
 
     def __init__(self, starter: List[str], command: List[str], arguments: Any) -> None:
-        """Take the command of `edp-mx`, and what its parser has read from it."""
+        """Take the command of `edp-mx`, and the arguments that its parser has read."""
         self._starter, self._command, self._most = starter, command, arguments.max_restarts
         if arguments.resume is None and arguments.run_directory is None:
             path = RunDirectory.choose(_name_of(arguments), arguments.runs).path
@@ -80,7 +80,7 @@ class Restarts:
         return process.wait()
 
     def _go_on(self) -> str:
-        """Return where the run goes on, which steps it repeats and what that does to ε."""
+        """Return where the run goes on, which steps it repeats and their effect on ε."""
         from edp_mx.runs.interrupted import has_begun, resumes_with
 
         if not has_begun(self._run):

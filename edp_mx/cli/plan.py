@@ -1,7 +1,8 @@
-"""Say what to expect of DP-SGD with n utterances at an epsilon, from records of finished runs.
+"""Estimate the scores of DP-SGD with n utterances at an epsilon, from records of finished runs.
 
-SER, intents right and slot F1 are read off between the measured runs nearest to both numbers, for
-each corpus; their settings are counted anew. What lies too far from them is refused.
+SER, intent accuracy and slot F1 are interpolated between the measured runs nearest to both numbers,
+for each corpus, and the epsilon of their settings is counted again. Sizes and epsilons too far from
+all runs are refused.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Print what to expect, where it comes from, and the next command."""
+    """Print the expected scores, their sources, and the next command."""
     n, epsilon = arguments.num_examples, arguments.epsilon
     require_at_least(n, 1, "--num-examples")
     require_above_zero(epsilon, "--epsilon")

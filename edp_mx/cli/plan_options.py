@@ -22,7 +22,7 @@ KEYS = {
     "batch_size": ("training.batch_size", "B", "utterances (or users) per step, all workers"),
 }
 SIZES = ("num_examples", "sample_rate")
-# Without a configuration, what ε depends on is asked for, and no default is taken.
+# Without a configuration, every number that ε depends on must be given; none has a default.
 _NEEDED = ("privacy.noise_multiplier", "privacy.target_epsilon"), ("training.epochs",)
 _EXCLUDE = {"noise_multiplier": "target_epsilon", "target_epsilon": "noise_multiplier"}
 
@@ -56,7 +56,7 @@ def plan_of(arguments: argparse.Namespace, files: Sequence[Path]) -> Tuple[Plan,
         if KEYS[name][0] in is_set:
             option = f"--{name.replace('_', '-')}"
             raise UserError(f"{option} and --set {KEYS[name][0]} say the same: give one of them")
-        if name in _EXCLUDE:  # those of a file
+        if name in _EXCLUDE:  # the keys of a file
             texts.append(f"privacy.{_EXCLUDE[name]}=null")
         texts.append(f"{KEYS[name][0]}={value}")
     if not files:
@@ -76,7 +76,7 @@ def plan_of(arguments: argparse.Namespace, files: Sequence[Path]) -> Tuple[Plan,
 
 
 def delta_of(text: str) -> float:
-    """Read `--delta` of a RUN as the key that it stands for."""
+    """Read `--delta` of a RUN as its key."""
     from edp_mx.runs.early_plan import load_planned
 
     return load_planned((), [f"privacy.delta={text}"]).privacy.delta

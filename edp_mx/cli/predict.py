@@ -1,4 +1,4 @@
-"""Predict labels, slots and confidences. A text is cut as `data.tokenizer` of the run says.
+"""Predict labels, slots and confidences. A text is cut by the run's `data.tokenizer`.
 
 From standard input each line is an utterance, or JSON with 'text' or 'tokens', and gets one answer.
 """
@@ -39,7 +39,7 @@ CHUNK = 1024  # utterances predicted at once from a stream
 
 
 class Request(NamedTuple):
-    """A line of a stream: the keys that it brings, and its tokens or what is wrong with it."""
+    """A line of a stream: its own keys, and its tokens or its fault."""
 
     kept: Dict[str, Any]
     tokens: List[str]
@@ -73,7 +73,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _answer_stream(trained: Any, *, as_json: bool) -> None:
-    """Answer each line of standard input, and say on stderr how fast that was."""
+    """Answer each line of standard input, and print the speed on stderr."""
     for stream in (sys.stdin, sys.stdout):  # a byte that is not UTF-8 spoils its own line alone
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(encoding="utf-8", errors="surrogateescape", newline="\n")
@@ -117,9 +117,9 @@ def _print(text: str) -> None:
 
 
 def at_hand(items: Iterator[T]) -> Iterator[List[T]]:
-    """Group a stream into what has arrived so far: one item while a person types, many in a pipe.
+    """Group a stream into the items at hand: one while a person types, many in a pipe.
 
-    What `items` raises is raised after the items before it.
+    An error of `items` is raised after the items before it.
     """
     arrived: queue.Queue = queue.Queue(maxsize=4 * CHUNK)
 
@@ -157,7 +157,7 @@ def _bounded(stream: TextIO) -> Iterator[str]:
 
 
 def read_requests(lines: Iterable[str], cut: Cut) -> Iterator[Request]:
-    """Yield what each line asks for: plain text, or JSON with `text` or `tokens`.
+    """Yield the request of each line: plain text, or JSON with `text` or `tokens`.
 
     Args:
         cut: makes tokens of a text.

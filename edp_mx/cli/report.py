@@ -1,4 +1,4 @@
-"""Write one HTML page, and the same as Markdown, of what the records of runs say.
+"""Write one page, as HTML and as Markdown, from the records of runs.
 
 The page has SER against epsilon, the attacks, every run, what no epsilon covers and the machines.
 It needs no network.

@@ -1,4 +1,4 @@
-"""List finished runs and kept records, keep the records of runs, or draw what they say.
+"""List finished runs and kept records, keep the records of runs, or plot them.
 
 A record is a few KB: settings, scores, both epsilons, and no text and no paths. It can be
 committed where the run directory cannot. No epsilon covers its scores and its time.
@@ -37,7 +37,7 @@ _PLACES = (Path("runs"), RECORDS)
 def add_options(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("paths", nargs="*", type=Path, metavar="RUN|FOLDER|RECORD",
-        help="what to list or plot (runs/ and results/); after keep, runs")  # fmt: skip
+        help="runs and records to list or plot (runs/ and results/); after keep, runs")  # fmt: skip
     add(
         "--into",
         type=Path,

@@ -40,7 +40,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Serve until Ctrl-C or SIGTERM; then answer what waits for the model and close the rest."""
+    """Serve until Ctrl-C or SIGTERM; then answer the waiting requests and close the rest."""
     if not 0 <= arguments.port < 1 << 16:
         raise UserError(f"--port is {arguments.port}; it must be 0 to 65535")
     if not 0 < arguments.timeout <= 3600:

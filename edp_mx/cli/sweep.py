@@ -1,8 +1,8 @@
 """Train many settings and find the best on validation: a grid, random draws, or TPE, by Optuna.
 
 Each trial is an `edp-mx train` with a run directory of its own below --out, where trials.png shows
-what they came to; a pruner may stop it early. Call the same command again after an interruption:
-what is finished, here or in results/runs.jsonl, is not trained again.
+the results; a pruner may stop it early. Call the same command again after an interruption: a trial
+that is finished, here or in results/runs.jsonl, is not trained again.
 No epsilon covers a choice that was made on private data.
 """
 
@@ -53,7 +53,7 @@ A sweep's file, with paths relative to it:
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
-    add("sweep_file", type=Path, metavar="SWEEP", help="YAML file that says what to try")
+    add("sweep_file", type=Path, metavar="SWEEP", help="YAML file with the settings to try")
     add("--out", type=Path, required=True, metavar="FOLDER", help="folder of the trials' runs")
     add("--budget-runs", type=whole, default=math.inf, metavar="N",
         help="trainings of this call at most")  # fmt: skip
@@ -70,7 +70,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Train the trials and print what was found."""
+    """Train the trials and print the results."""
     from edp_mx.reports.sweep_table import describe_sweep
     from edp_mx.runs.sweep.budget import Limits
     from edp_mx.runs.sweep.config import load_sweep

@@ -82,7 +82,7 @@ def _as_json(directory: Any) -> Any:
 
 
 def _check(arguments: argparse.Namespace, request: Any) -> int:
-    """Print what the run would train on and what it would spend; train nothing."""
+    """Print the data and the ε of the run that would be trained; train nothing."""
     from edp_mx.reports.table import fit
     from edp_mx.runs.check import check, check_files
     from edp_mx.runs.lifecycle import refuse_absent

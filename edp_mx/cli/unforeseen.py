@@ -23,9 +23,9 @@ def wants_traceback() -> bool:
 
 
 def foreseen(error: BaseException) -> Optional[UserError]:
-    """Return what its user can do about an error that may arise anywhere; None if that is unknown.
+    """Return the advice for an error that may arise anywhere; None if there is none.
 
-    MXNet says with a RuntimeError that there is no memory, and that another worker is gone.
+    MXNet raises RuntimeError where memory is full and where another worker is gone.
     """
     kind, said = type(error).__name__, " ".join(str(error).split())
     if isinstance(error, MemoryError) or (
@@ -42,7 +42,9 @@ def foreseen(error: BaseException) -> Optional[UserError]:
     if isinstance(error, RecursionError):
         return UserError("something in the input is nested too deeply to be read; make it flatter")
     if isinstance(error, RuntimeError) and _OTHERS.search(f"{kind} {said}"):
-        return UserError("another worker has ended; it says why", is_shared=True)
+        return UserError(
+            "another worker has ended; its own message gives the reason", is_shared=True
+        )
     return None
 
 
@@ -51,7 +53,7 @@ def quiet_the_end() -> None:
     base = sys.modules.get("mxnet.base")
     if base is None:
         return
-    notify = base._notify_shutdown  # which raises what a failed operation has left behind
+    notify = base._notify_shutdown  # which raises the error of an earlier, failed operation
 
     def notify_quietly() -> None:
         with suppress(base.MXNetError):
@@ -62,7 +64,7 @@ def quiet_the_end() -> None:
 
 
 def fault(error: BaseException) -> UserError:
-    """Return what is to be said of an error whose cause is unknown."""
+    """Return the message for an error whose cause is unknown."""
     kind, said = type(error).__name__, " ".join(str(error).split())
     return UserError(
         f"a fault of the program ({kind}: {_end_of(said)}); {DEBUG}=1 shows where it arose, which "
@@ -71,5 +73,5 @@ def fault(error: BaseException) -> UserError:
 
 
 def _end_of(said: str) -> str:
-    """The last 200 characters: MXNet puts a traceback of its own before what is wrong."""
+    """The last 200 characters: MXNet puts a traceback of its own before the fault."""
     return said.rpartition("MXNetError: ")[2][-200:]

@@ -32,7 +32,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Show the run until it ends; in a pipe only what is new."""
+    """Show the run until it ends; in a pipe only new lines."""
     from edp_mx.reports.table import fit
     from edp_mx.reports.watch_screen import read_rows, screen, state_of, table_of
     from edp_mx.runs.run_directory import RunDirectory

@@ -99,7 +99,7 @@ def _grade_of(epsilon: LogNumber, limits: Limits) -> str:
     if epsilon.log <= math.log(MODERATE):
         return "a moderate guarantee: not strong by itself, but of a size in common use"
     if limits.by_fpr[FPRS[0]][1] < POINTLESS:
-        return "a weak guarantee: it rules out little beyond what is said below"
+        return "a weak guarantee: it rules out little beyond the limits below"
     return (
         "no meaningful guarantee: it permits an attacker to identify practically every member. "
         "What protects this run, if anything, is that known attacks are weaker than the bound"
@@ -151,7 +151,7 @@ def _against(spent: Guarantee) -> List[str]:
 def _meaning(spent: Guarantee, bound: Bound, limits: Limits) -> List[str]:
     """Explain ε by the success of an attacker who guesses."""
     if bound.reasons:
-        return _wrap("Infinite means that there is no limit to what can be found out.")
+        return _wrap("Infinite means that nothing limits what can be found out.")
     record = spent.plan.record
     header = ["an attacker's", "by epsilon, delta", "by all that is known"]
     rows = [["right guesses, of even odds", *map(_percent, limits.accuracy)]]

@@ -35,9 +35,9 @@ def refuse_lost(run: RunDirectory) -> None:
     lost += [f"{name}.json" for name in FILES if not run.has(name)]
     if lost:
         raise UserError(
-            f"{run.path} has lost {' and '.join(lost)}, without which nobody can use what it "
-            "trains or tell what it spent: put back what is gone and resume the run, or train "
-            "into a new directory"
+            f"{run.path} has lost {' and '.join(lost)}: without that its model cannot be "
+            "used and its ε cannot be counted; restore it and resume the run, or train into a new "
+            "directory"
         )
 
 

@@ -1,4 +1,4 @@
-"""What the paper's grids say of the settings of Table 1, and what it costs to choose by them."""
+"""The settings of Table 1 within the paper's grids, and the cost of choosing by them."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _CHOSEN = {"C": "privacy.max_grad_norm", "z₀": "privacy.noise_multiplier",
 def choice_of_settings(
     trials: Sequence[Record], entries: Mapping[Key, Entry], *, has_pictures: bool = False
 ) -> List[Part]:
-    """Return the part about the grids of what Table 1 has of eDP-SGD; none without trials.
+    """Return the part about the grids of Table 1's eDP-SGD; none without trials.
 
     A grid counts where its longest trials have all settings but those of privacy from Table 1.
 

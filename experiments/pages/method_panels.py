@@ -1,4 +1,4 @@
-"""What is drawn of the methods of Table 1: against the ε that holds, by epoch, and ROC curves."""
+"""The plots of the methods of Table 1: against the ε that holds, by epoch, and ROC curves."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _BY_EPOCH = (
 
 
 class Against(NamedTuple):
-    """A measure that is drawn against ε, and what chance gives."""
+    """A measure that is drawn against ε, and its value by chance."""
 
     y: str
     of: Measure
@@ -73,7 +73,7 @@ def log10_of(entry: Entry) -> Optional[float]:
 
 
 def against_epsilon(entries: Mapping[Key, Entry], measures: Sequence[Against]) -> List[Panel]:
-    """Return a panel for each measure; what has no finite ε stands at ∞, right of all others.
+    """Return a panel for each measure; a method without a finite ε is drawn at ∞, at the right.
 
     An ε that holds under conditions only is drawn as if they were granted.
     """
@@ -107,7 +107,7 @@ def _against(measure: Against, largest: float) -> Panel:
 
 
 def over_epochs() -> List[Panel]:
-    """Return the panels of a training: validation SER, loss, noise, and what was clipped."""
+    """Return the panels of a training: validation SER, loss, noise, and the clipped share."""
     return [_over_epochs(*each) for each in _BY_EPOCH]
 
 

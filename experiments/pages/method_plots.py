@@ -19,7 +19,7 @@ _SHAPES = {"none": ("o", "-"), "linear": ("^", "--"), "exponential": ("s", ":"),
 
 
 class Style(NamedTuple):
-    """How a method is drawn: its colour says what it promises, the rest its decay."""
+    """The style of a method: its colour shows its promise, the rest its decay."""
 
     color: str
     marker: str
@@ -27,7 +27,7 @@ class Style(NamedTuple):
 
 
 class Panel(NamedTuple):
-    """What one panel of each row shows.
+    """The content of one panel of each row.
 
     Attributes:
         x: the name of the axis, with its unit.

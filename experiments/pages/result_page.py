@@ -49,9 +49,9 @@ def parts_of(
 
     Args:
         times: the rows of Table 2.
-        performance: what `benchmarks/performance.py` measured; empty where it is not there.
+        performance: the measurements of `benchmarks/performance.py`; empty if there are none.
         grids: records of the trials of the paper's grids.
-        command: what makes the page anew.
+        command: makes the page again.
     """
     entries = query(records, attacks)
     return [
@@ -80,7 +80,7 @@ def parts_of(
 
 
 def _pictures(entries: Mapping[Key, Entry], attacks: Sequence[AttackRecord]) -> List[Part]:
-    """Attacks against ε, their ROC curves, and what each method did epoch by epoch."""
+    """Attacks against ε, their ROC curves, and the training of each method by epoch."""
     return [
         *drawn(
             "Membership inference against ε",
@@ -104,12 +104,12 @@ def _pictures(entries: Mapping[Key, Entry], attacks: Sequence[AttackRecord]) -> 
 
 
 def _trade(entries: Mapping[Key, Entry]) -> List[Part]:
-    """What each method pays, at the places where more than SGD was measured."""
+    """The cost of each method, for the rows where more than SGD was measured."""
     places = {key[:2] for key in entries if key[2] != "sgd"}
     here = {key: entry for key, entry in entries.items() if key[:2] in places}
     panels = against_epsilon(here, (SER, LIRA_TPR, SECONDS))
     return drawn(
-        "What each method pays",
+        "The cost of each method",
         "SER, LiRA's finds and the processor's seconds per epoch, of all workers together, "
         "against the ε that holds, conditions granted. "
         "Exact DP-SGD stands on the left; what is published stands far to the right, where ε "

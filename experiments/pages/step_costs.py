@@ -1,4 +1,4 @@
-"""What a step of each method costs, from `results/performance.json`."""
+"""The cost of a step of each method, from `results/performance.json`."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ class StepFigures(AsRead):
 
 @dataclass(frozen=True)
 class Performance(AsRead):
-    """What `benchmarks/performance.py` writes, as far as it is read here."""
+    """The part of the output of `benchmarks/performance.py` that is read here."""
 
     step: Optional[StepFigures] = None
 
 
 def read_performance(path: Path) -> Performance:
-    """Return what `benchmarks/performance.py` wrote; nothing where there is no file."""
+    """Return the output of `benchmarks/performance.py`; nothing where there is no file."""
     return structure_file(read_json(path) if path.exists() else {}, Performance, path)
 
 
@@ -43,7 +43,7 @@ def step_costs(performance: Performance) -> List[Part]:
     """Return the part on step costs; none where they were not measured.
 
     Args:
-        performance: what `benchmarks/performance.py` wrote.
+        performance: the output of `benchmarks/performance.py`.
     """
     section = performance.step
     if section is None:

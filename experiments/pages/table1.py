@@ -1,4 +1,4 @@
-"""Table 1 beside the paper's, from what the records say."""
+"""Table 1 beside the paper's, from the records."""
 
 from __future__ import annotations
 
@@ -120,7 +120,7 @@ def _printed(paper: Optional[float], sign: str = "") -> str:
 
 
 def _published(entry: Optional[Entry], paper: Optional[float], notes: List[str]) -> Cell:
-    """log10 of the ε as published; where it is ∞ in spite of noise, stars say why."""
+    """log10 of the ε as published; where it is ∞ in spite of noise, stars give the reason."""
     if entry is None:
         return Cell(MISSING, _printed(paper))
     bound = _largest(entry, "as_published")
@@ -128,7 +128,7 @@ def _published(entry: Optional[Entry], paper: Optional[float], notes: List[str])
 
 
 def _holds(entry: Optional[Entry], notes: List[str]) -> Cell:
-    """log10 of the ε that holds; where it is ∞, with what would hold under conditions, or why."""
+    """log10 of the ε that holds; where it is ∞, with the conditional ε or the reason."""
     if entry is None:
         return Cell()
     holds, granted = _largest(entry, "holds"), _largest(entry, "holds_if")

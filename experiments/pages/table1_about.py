@@ -1,4 +1,4 @@
-"""What Table 1 is made of, said above it: models, corpora, epochs, runs and noise."""
+"""The head of Table 1's page: models, corpora, epochs, runs and noise."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ TITLE = "What this table is"
 
 
 def about(entries: Mapping[Key, Entry]) -> List[Part]:
-    """Return a part that says how far the runs are from the paper's, from their records alone.
+    """Return a part on how far the runs are from the paper's, from their records alone.
 
     DP-SGD has models of its own (its recipe's) and is left out of sizes and epochs.
     """

@@ -1,4 +1,4 @@
-"""`results/table1.md`: Table 1 as asked for, what it lacks, and where its numbers come from."""
+"""`results/table1.md`: Table 1 as asked for, its gaps, and the sources of its numbers."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def table1_page(
     records = [record for entry in asked.values() for record in entry.records]
     lacking = [*problems(cells), *said]
     if lacking:
-        parts.append(Part("What is missing", points=lacking))
+        parts.append(Part("Missing", points=lacking))
     return as_markdown(
         "The paper's Table 1",
         f"{command} {summary_of(records)}",

@@ -1,4 +1,4 @@
-"""Table 2 beside the paper's: the time of an epoch, and what privacy multiplies it by."""
+"""Table 2 beside the paper's: the time of an epoch, and the factor by which privacy raises it."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ OF_BERT = (
 
 
 def table2(rows: Sequence[TimesRow]) -> Part:
-    """Return Table 2 as a part of a report, from what `python -m experiments.table2` recorded."""
+    """Return Table 2 as a part of a report, from the record of `python -m experiments.table2`."""
     tables: List[PartTable] = []
     for family in dict.fromkeys(row.family for row in rows):
         of_it = [row for row in rows if row.family == family]
@@ -63,7 +63,7 @@ def table2_page(rows: Sequence[TimesRow], missing: Sequence[str]) -> str:
     """
     parts = [table2(rows)]
     if missing:
-        parts.append(Part("What is missing", points=missing))
+        parts.append(Part("Missing", points=missing))
     parts += [
         Part("Environment", points=environments_of([row.machine for row in rows], "row")),
         Part("Commands", commands=list(dict.fromkeys(row.command for row in rows))),

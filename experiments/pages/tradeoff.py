@@ -1,4 +1,4 @@
-"""The trade-off between SER and what attacks tell: its table, and its picture."""
+"""The trade-off between SER and the attacks' scores: its table, and its picture."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class Curve(NamedTuple):
 
 
 class Point(NamedTuple):
-    """What was measured of one method, over its seeds."""
+    """The measurements of one method, over its seeds."""
 
     name: str
     curve: Curve
@@ -146,7 +146,7 @@ def draw(found: Mapping[Tuple[str, str], Sequence[Point]], picture: Path) -> Non
 def page(
     found: Mapping[Tuple[str, str], Sequence[Point]], lacking: Sequence[str], options: str
 ) -> str:
-    """Return the Markdown of what was measured, and of what is missing."""
+    """Return the Markdown of the measured points, and of the missing ones."""
     points = [point for its in found.values() for point in its]
     count = sum(len(point.entry.records) for point in points)
     seeds = max((len(point.entry.records) for point in points), default=0)
@@ -154,5 +154,5 @@ def page(
     for (corpus, family), its in found.items():
         blocks += [f"## {name_of(corpus)}, {family.upper()}\n", table_of(its), ""]
     if lacking:
-        blocks += ["## What is missing\n", *(f"- {line}" for line in lacking)]
+        blocks += ["## Missing\n", *(f"- {line}" for line in lacking)]
     return "\n".join(blocks).rstrip() + "\n"

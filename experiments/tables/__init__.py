@@ -1,1 +1,1 @@
-"""The paper's tables: which runs they ask for, and what the records of runs say."""
+"""The paper's tables: the runs that they ask for, and queries of the records."""

@@ -44,7 +44,7 @@ class Attack(NamedTuple):
         return self.name == "lira" and self.helper is self.target
 
     def options(self, helper: RunDirectory, request: Request, jobs: int) -> List[str]:
-        """Return what `edp-mx attack` is to be given beside the attacked run."""
+        """Return the options of `edp-mx attack` beside the attacked run."""
         if self.name == "shadow":
             return ["--shadow", str(helper.path)]
         if self.is_on_itself:
@@ -100,7 +100,7 @@ def attack_cells(
     records: Path,
     on_end: Callable[[], object] = lambda: None,
 ) -> List[str]:
-    """Make the attacks on a table's runs that have no record yet, and keep what they came to.
+    """Make the attacks on a table's runs that have no record yet, and keep their outcomes.
 
     The paper's attack takes the SGD run on another corpus as its shadow. LiRA trains its shadow
     models on halves of the run's own corpus, with the settings of SGD; it judges the runs of all
@@ -112,7 +112,7 @@ def attack_cells(
         on_end: told after each attack.
 
     Returns:
-        Why attacks were not made, what they lack or how they failed: a line for those alike.
+        Why attacks were not made or failed: one line for all with the same reason.
     """
     here = runs_below(trainings.folder)
     said = []
@@ -131,7 +131,7 @@ def attack_cells(
 
 
 def _attack(run: RunDirectory, options: List[str], trainings: Trainings, records: Path) -> str:
-    """Attack a run and keep what that came to; return the error, if any."""
+    """Attack a run and keep the outcome; return the error, if any."""
     words = [sys.executable, "-m", "edp_mx", "attack", str(run.path)]
     if trainings.run([*words, *options], log_of(run)):
         return last_sentence(log_of(run))
@@ -142,7 +142,7 @@ def _attack(run: RunDirectory, options: List[str], trainings: Trainings, records
 def attacks_not_made(
     request: Request, cells: Sequence[Cell], shadows: Sequence[Cell], folder: Path, records: Path
 ) -> List[str]:
-    """Return which attacks have no record, and what they lack, as `attack_cells` does."""
+    """Return the attacks without a record, and their needs, as `attack_cells` does."""
     here = runs_below(folder)
     lacking = _lacking(request, cells, shadows, here, [records, folder])
     return lines_of(
@@ -193,7 +193,7 @@ def _obstacle(attack: Attack, here: Dict[str, Path]) -> str:
 
 
 def _attacks(request: Request, cells: Sequence[Cell], shadows: Sequence[Cell]) -> Iterator[Attack]:
-    """Yield the attacks on what was trained, SGD's LiRA before those that take its models."""
+    """Yield the attacks on trained runs, SGD's LiRA before the attacks that use its models."""
     sgd = {
         (cell.corpus, cell.family, cell.seed): cell
         for cell in (*shadows, *cells)
@@ -213,7 +213,7 @@ def _attacks(request: Request, cells: Sequence[Cell], shadows: Sequence[Cell]) -
 
 
 def _made(places: Sequence[Path], lira: int) -> Made:
-    """The attacks that were made, of LiRA those with so many shadow models or more."""
+    """The attacks that were made; LiRA's only with so many shadow models or more."""
     found = collect_attacks(places)
     return {
         (each.run, each.attack)

@@ -30,14 +30,14 @@ from experiments.tables.trainings import TableTrial
 
 _CORPUS = ("data.path", "data.split")  # no other corpus answers for one
 _SHARE = "privacy.micro_batches_per_worker"
-# What makes a method, which --set may not change.
+# The keys that define a method, which --set may not change.
 _OF_METHODS = ("training.seed", "privacy.mechanism", "privacy.variant", "privacy.decay",
                "privacy.target_epsilon", _SHARE, "data.corpus", "data.path",
                "model.family")  # fmt: skip
 
 
 class Request(NamedTuple):
-    """What a table is to have.
+    """The request for a table.
 
     Attributes:
         configs: the folder of the shipped configurations.
@@ -45,8 +45,8 @@ class Request(NamedTuple):
         overrides: `key=value` texts, set in every training.
         is_attacked: the paper's attack is made on each run too.
         lira: so is LiRA, with so many shadow models; 0 for none.
-        is_small: the models are those of `configs/small`.
-        known: what `methods` names.
+        is_small: take the models of `configs/small`.
+        known: the names that `methods` may have.
     """
 
     configs: Path
@@ -73,7 +73,7 @@ class Cell(NamedTuple):
 
     @property
     def name(self) -> str:
-        """What its run is called."""
+        """The name of its run."""
         return f"{self.corpus}_{self.family}_{self.method}, seed {self.seed}"
 
 
@@ -128,7 +128,7 @@ def refuse_other_folder(configs: Path) -> None:
 
 
 def settings_given(overrides: Sequence[str]) -> Dict[str, Any]:
-    """Return the settings of `key=value` texts, by dotted key; refuse what makes a method."""
+    """Return the settings of `key=value` texts, by dotted key; refuse a key of a method."""
     given = {}
     for text in overrides:
         tree: Dict[str, Any] = {}

@@ -21,7 +21,7 @@ Key = TypeVar("Key", bound=Hashable)
 
 
 def look_up(cells: Sequence[Cell], trainings: Trainings) -> None:
-    """Give each cell its records, or say why it has none and cannot be trained."""
+    """Give each cell its records, or the reason why it has none and cannot be trained."""
     for cell in cells:
         trial = cell.trial
         trainings.look_up(trial)
@@ -30,7 +30,7 @@ def look_up(cells: Sequence[Cell], trainings: Trainings) -> None:
             if absent:
                 named = ", ".join(f"{key}: {path}" for key, path in absent.items())
                 trial.error = (
-                    f"needs what is not there ({named}); docs/tables.md says how to make it"
+                    f"needs missing files ({named}); docs/tables.md shows how to make them"
                 )
 
 
@@ -73,7 +73,7 @@ def fill(
 
 
 def problems(cells: Sequence[Cell]) -> List[str]:
-    """Return why cells have no record, or that they wait: a line for those that are alike."""
+    """Return why cells have no record, or that they wait: one line for each reason."""
     said = []
     for cell in cells:
         trial = cell.trial
@@ -84,7 +84,7 @@ def problems(cells: Sequence[Cell]) -> List[str]:
 
 
 def lines_of(said: Iterable[Tuple[Cell, str]]) -> List[str]:
-    """Return a line for all cells of which the same is said."""
+    """Return one line for all cells with the same reason."""
     methods = _grouped(
         ((reason, cell.family, cell.corpus, cell.seed), cell.method) for cell, reason in said
     )

@@ -26,10 +26,10 @@ class Method(NamedTuple):
 
     Attributes:
         name: as the table writes it.
-        layer: the file below `configs/`; that of DP-SGD depends on the family.
-        values: what is set beside it, by dotted key.
+        layer: the file below `configs/`; DP-SGD's depends on the family.
+        values: settings beside it, by dotted key.
         decay: of eDP-SGD, none for the others.
-        is_at_papers_epsilon: z₀ and τ are those of `paper_point`, another for each row.
+        is_at_papers_epsilon: z₀ and τ come from `paper_point`, for each row its own.
     """
 
     name: str
@@ -71,11 +71,11 @@ METHODS: Dict[str, Method] = {
 def layers_of(
     configs: Path, corpus: str, family: str, method: Method, *, is_small: bool = False
 ) -> Tuple[List[Path], Dict[str, Any]]:
-    """Return the files that are merged for a cell, and what is set beside them.
+    """Return the files that are merged for a cell, and the settings beside them.
 
     Args:
         configs: the folder of the shipped configurations.
-        is_small: with the small model of its family; what a recipe says of sizes holds.
+        is_small: with the small model of its family; a recipe's own sizes win.
     """
     files = [configs / f"{corpus}_{family}.yaml"]
     if corpus in STANDINS:
@@ -90,7 +90,7 @@ def layers_of(
 
 
 def _recipe(configs: Path, corpus: str, family: str) -> Tuple[Path, Dict[str, Any]]:
-    """The recipe's layer for a small ε: that of the corpus where there is one."""
+    """The recipe's layer for a small ε: the corpus's own if it has one."""
     folder = configs / "recipe"
     own = folder / f"{'heads' if family == 'bert' else 'clc'}_{corpus}.yaml"
     if own.is_file():

@@ -11,7 +11,7 @@ _FILE = yaml.safe_load(Path(__file__).with_name("paper.yaml").read_text(encoding
 
 
 class Change(NamedTuple):
-    """What eDP-SGD with one decay has in Table 1.
+    """The numbers of eDP-SGD with one decay in Table 1.
 
     Units: SER and AUC in %, relative to SGD.
     """
@@ -30,7 +30,7 @@ class PaperRow(NamedTuple):
 
 
 class Times(NamedTuple):
-    """A row of Table 2: the time of an epoch, and by what the others multiply it.
+    """A row of Table 2: the time of an epoch of SGD, and the factor of each other method.
 
     Units: seconds; factors of 1.
     """
@@ -46,8 +46,8 @@ def _row(numbers: Dict[str, Any]) -> PaperRow:
 
 
 _NAMES: Dict[str, str] = _FILE["names"]  # of the corpora, as the paper writes them
-MODELS: Dict[str, str] = _FILE["models"]  # what the paper trains
-PAPERS_CORPORA: Dict[str, str] = _FILE["corpora"]  # and on what, beside ours
+MODELS: Dict[str, str] = _FILE["models"]  # the paper's trainings
+PAPERS_CORPORA: Dict[str, str] = _FILE["corpora"]  # and its hardware, beside ours
 DECAY_RATES: Dict[str, List[float]] = _FILE["decay_rates"]  # the τ that were searched
 TABLE_1: Dict[str, Dict[str, PaperRow]] = {
     family: {corpus: _row(numbers) for corpus, numbers in rows.items()}

@@ -30,7 +30,7 @@ def log10_epsilon_of(family: str, corpus: str, decay: str) -> Optional[float]:
 def paper_point(family: str, corpus: str, decay: str, *, epochs: int) -> Optional[Point]:
     """Return settings that have a row's ε by the paper's count; None where there is no such row.
 
-    The paper names neither z₀ nor τ, only what it searched. Each τ needs a z₀ of its own. Of those
+    The paper names neither z₀ nor τ, only its search ranges. Each τ needs its own z₀. Of the pairs
     whose z₀ lies in the paper's range, the one is taken whose z₀ is nearest to that without decay.
     With few epochs there may be none; then the one nearest to the range is taken.
     """

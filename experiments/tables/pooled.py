@@ -11,7 +11,7 @@ CONFIDENCE = 0.95
 
 
 class Pooled(NamedTuple):
-    """The standard deviation of one run, relative to the mean of its row, and what it rests on.
+    """The standard deviation of one run, relative to the mean of its row, and its number of runs.
 
     Source: the pooled variance, Σ (x / mean − 1)² / Σ (runs of a row − 1) over all rows.
     """

@@ -1,4 +1,4 @@
-"""Table 1 as a query: what the records of runs, and of attacks on them, say of each method."""
+"""Table 1 as a query over the records of runs and of attacks on them."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ from experiments.tables.pooled import Pooled
 PAPERS_ATTACK, LIRA = "shadow classifier", "LiRA"  # with the latter begin its variants' names
 Key = Tuple[str, str, str]  # family, corpus, method
 Value = TypeVar("Value", bound=Hashable)
-Success = Mapping[str, AttackSuccess]  # by the name of an attack, what it found
+Success = Mapping[str, AttackSuccess]  # by the name of an attack, its outcome
 Successes = Mapping[Tuple[str, str], Success]  # by run and kind of attack
 
 
 @dataclass(frozen=True)
 class Entry:
-    """What was measured of one method, over its runs.
+    """The measurements of one method, over its runs.
 
     Attributes:
         records: of its runs.
@@ -43,7 +43,7 @@ class Entry:
         ser_change: relative to the mean SER of SGD on the same corpus; None where SGD is missing.
         auc: of the paper's attack.
         auc_change: relative to SGD's, as `ser_change`.
-        lira_auc: LiRA's AUC, of its variants that with the largest.
+        lira_auc: LiRA's AUC, the largest of its variants.
         lira_tpr: the share of members that it finds at a false-positive rate of 1 %, by that of its
             variants which finds most.
         attacked: how many of the runs have the paper's attack.
@@ -69,7 +69,7 @@ class Entry:
 
 
 def query(records: Iterable[Record], attacks: Sequence[AttackRecord] = ()) -> Dict[Key, Entry]:
-    """Return what the records say of each method of Table 1, by family, corpus and method.
+    """Return the measurements of each method of Table 1, by family, corpus and method.
 
     A corpus is shown at one size, that at which most methods were measured (of several, the
     largest). Of several settings of a method the newest results count, of these the runs that most
@@ -143,7 +143,7 @@ def _with_intervals(
 def _counted(
     measured: Dict[Key, List[Measurement]], of: Callable[[Measurement], Value]
 ) -> Dict[Tuple[str, str], Counter[Value]]:
-    """By family and corpus, how many methods have a run of which `of` says the same."""
+    """By family and corpus, how many methods have a run with the same value of `of`."""
     methods: Dict[Tuple[str, str], Counter[Value]] = {}
     for key, every in measured.items():
         methods.setdefault(key[:2], Counter()).update(set(map(of, every)))
@@ -151,7 +151,7 @@ def _counted(
 
 
 def but_for_privacy(record: Record) -> str:
-    """Return the settings of a run but for its seed and what makes it private."""
+    """Return the settings of a run without its seed and its privacy."""
     left_out = ("privacy.", "training.seed")
     kept = {k: v for k, v in record.settings.items() if not k.startswith(left_out)}
     return json.dumps(kept, sort_keys=True)
@@ -167,14 +167,14 @@ def _order(
 
 
 def successes_of(attacks: Iterable[AttackRecord]) -> Successes:
-    """Return what each attack found, by the id of the attacked run and the attack's name."""
+    """Return the outcome of each attack, by the id of the attacked run and the attack's name."""
     return {(each.run, each.attack): each.success for each in attacks}
 
 
 def entry_of(
     records: Sequence[Record], success: Successes, *, sgd: Optional[Entry] = None
 ) -> Entry:
-    """Return what was measured of some runs, beside those of SGD on the same corpus."""
+    """Return the measurements of some runs, beside SGD's on the same corpus."""
     by_shadow = _by_shadow(records, success)
     of_lira = (_liras(each) for each in _success_of(records, "lira", success))
     by_lira = [each for each in of_lira if each]
@@ -194,7 +194,7 @@ def entry_of(
 
 
 def _by_shadow(records: Sequence[Record], success: Successes) -> List[AttackSuccess]:
-    """What the paper's attack found on those of the runs that have it."""
+    """The outcomes of the paper's attack on the runs that have it."""
     found = _success_of(records, "shadow", success)
     return [each[PAPERS_ATTACK] for each in found if PAPERS_ATTACK in each]
 
@@ -204,11 +204,11 @@ def _success_of(records: Sequence[Record], attack: str, success: Successes) -> L
 
 
 def _liras(success: Success) -> Success:
-    """What each variant of LiRA found.
+    """The outcome of each variant of LiRA.
 
     The shadow models are trained by SGD. Where another method leaves other losses than they have,
-    the online variant takes members for others, and says little of what leaks: the best variant is
-    nearest to that.
+    the online variant takes members for others, and measures little of the leak: the best variant
+    is nearest to that.
     """
     return {name: found for name, found in success.items() if name.startswith(LIRA)}
 

@@ -65,7 +65,7 @@ def time_cell(
 def _row(
     cell: TimesCell, config: ExperimentConfig, loop: TrainingLoop, workers: int
 ) -> Dict[str, Any]:
-    """What is said of a row but for its times.
+    """The columns of a row before its times.
 
     Args:
         config: of SGD on the whole corpus, and `loop` its training on a draw.

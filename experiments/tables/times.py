@@ -1,4 +1,4 @@
-"""Table 2: whose steps are timed, the job that times them, and the record of what they took."""
+"""Table 2: the methods whose steps are timed, the job that times them, and its record."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ logger = logging.getLogger(f"edp_mx.{__name__}")  # whose lines are shown
 
 WARM_UP = 1  # rounds that are not counted
 _DP_SGD = {"privacy.mechanism": "dp_sgd", "privacy.noise_multiplier": 1.0}
-# The file below configs/mechanism/, and what is set beside it: all with the same batches.
+# The file below configs/mechanism/ and the settings beside it; all have the same batches.
 METHODS: Dict[str, Tuple[str, Dict[str, Any]]] = {
     "sgd": ("sgd.yaml", {}),
     "edp_sgd": ("edp_none.yaml", FREE),  # a step costs the same with any noise
     "dp_sgd_loop": ("sgd.yaml", {**_DP_SGD, "privacy.clipping": "loop"}),
     "dp_sgd_ghost": ("sgd.yaml", {**_DP_SGD, "privacy.clipping": "ghost"}),
 }
-# What a step costs does not depend on the weights, and a checkpoint may not be there.
+# The cost of a step does not depend on the weights, and a checkpoint may be missing.
 _WITHOUT_CHECKPOINT = {"bert": {"model.checkpoint": None, "data.vocabulary.source": "train"}}
 # Horovod's workers wait so many seconds for each other; by themselves they give up after 30.
 _WAITING = {"HOROVOD_START_TIMEOUT": "300", "HOROVOD_GLOO_TIMEOUT_SECONDS": "300"}
@@ -86,7 +86,7 @@ class _Rows(AsRead):
 
 
 class TimesRequest(NamedTuple):
-    """What a table of times is to have.
+    """The request for a table of times.
 
     Attributes:
         configs: the folder of the shipped configurations.
@@ -94,7 +94,7 @@ class TimesRequest(NamedTuple):
         steps: that each method takes in a round; at most an epoch's.
         rounds: that are counted, at most.
         overrides: `key=value` texts, set for every method.
-        note: said of what is measured now, such as what else ran.
+        note: kept with the new measurements, e.g. the other load of the machine.
         command: that asks for it.
     """
 
@@ -184,7 +184,7 @@ class Times:
 
     Attributes:
         rows: of this and of earlier calls.
-        said: a sentence for each row that was asked for and is missing.
+        said: a sentence for each missing row that was asked for.
     """
 
     def __init__(self, path: Optional[Path]) -> None:

@@ -1,4 +1,4 @@
-"""Trainings below one folder, within a budget: what has a record is not trained again."""
+"""Trainings below one folder, within a budget: a run with a record is not trained again."""
 
 from __future__ import annotations
 
@@ -42,10 +42,10 @@ class Trainings:
     """A folder of runs that one process at a time fills, and the records that are known.
 
     Args:
-        folder: for the runs, with a journal of what failed.
+        folder: for the runs, with a journal of failures.
         workers: Horovod workers of each run.
-        records: folders with records of other runs; what is not there is left out.
-        is_retried: train again what failed.
+        records: folders with records of other runs; a missing one is left out.
+        is_retried: train failed runs again.
         find: returns the records of a configuration among those that are known.
         is_read_only: look records up beside another process; nothing can be trained.
     """
@@ -89,7 +89,7 @@ class Trainings:
         *,
         on_end: Callable[[Ended[TableTrial]], None] = lambda _: None,
     ) -> None:
-        """Train those that are open, as far as the budget goes.
+        """Train the open ones, as far as the budget goes.
 
         Args:
             on_end: told of each training that has ended, well or not.
@@ -128,7 +128,7 @@ class Trainings:
         return start(words, log, threads, self._lock.fileno()).wait()
 
     def _note(self, ended: Ended[TableTrial]) -> None:
-        """Write down what became of a training."""
+        """Record the end of a training."""
         trial, run = ended.trial, ended.run
         if ended.code == 0 and run.has("record"):
             record, trial.is_wanted_again = record_of(run), False
@@ -141,7 +141,7 @@ class Trainings:
 
 
 class Journal:
-    """What happened in a folder of runs, a line for each event; a torn last line is left out.
+    """The events of a folder of runs, one per line; a torn last line is left out.
 
     Which trials are finished stands in their records; the journal knows those that failed.
     """

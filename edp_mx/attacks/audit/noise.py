@@ -67,9 +67,9 @@ class NoiseAudit:
     def describe(self) -> str:
         failed = [check.name for check in self.checks if not check.is_passed]
         verdict = (
-            f"REFUTED: the noise is not what the accounting says ({'; '.join(failed)})"
+            f"REFUTED: the noise is not as large as the accounting assumes ({'; '.join(failed)})"
             if failed
-            else "not refuted: the noise is what the accounting says"
+            else "not refuted: the noise is as large as the accounting assumes"
         )
         lines = [f"{verdict}; a sound system passes with probability {self.confidence:.8g}"]
         lines += [
