@@ -12,6 +12,7 @@ LIVING = [
     "cattrs>=24.1,<24.2",  # 26 would push dp-accounting back to 0.4
     "cryptography>=43",
     "fasttext-numpy2>=0.10",
+    "huggingface_hub>=0.20",
     "jinja2>=3",
     "matplotlib>=3.5,<3.11",
     "optuna>=4,<6",
@@ -100,6 +101,7 @@ setup(
             "data/synthetic/*.yaml",
             "data/synthetic/grammars/*.yaml",
             "dp/privacy/grid_noise.c",
+            "models/checkpoints/*.yaml",
             "models/quick/native/*",
             "reports/templates/*",
             "runs/*.jinja",

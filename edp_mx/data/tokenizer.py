@@ -16,6 +16,7 @@ TOKENIZERS: Mapping[str, Tuple[str, str]] = {
     "BPE": ("edp_mx.data.byte_level_bpe", "ByteLevelBPE"),
 }
 VOCABULARY, SETTINGS, TOKENIZER = "vocab.txt", "tokenizer_config.json", "tokenizer.json"
+BYTE_LEVEL = ("vocab.json", "merges.txt")  # of a byte-level BPE without tokenizer.json
 
 
 class SpecialIds(NamedTuple):
@@ -81,9 +82,13 @@ def load_tokenizer(folder: Path) -> Tokenizer:
         return _class_of("WordPiece").load(folder)
     path = folder / TOKENIZER
     if not path.exists():
-        raise UserError(f"{folder} has no {VOCABULARY}: copy it there beside the weights")
+        path = folder / BYTE_LEVEL[0]
+        if not all((folder / name).exists() for name in BYTE_LEVEL):
+            raise UserError(f"{folder} has no {VOCABULARY}: copy it there beside the weights")
     try:
-        return _class_of(read_object(path)["model"].get("type", "WordPiece")).load(folder)
+        is_whole = path.name == TOKENIZER
+        kind = read_object(path)["model"].get("type", "WordPiece") if is_whole else "BPE"
+        return _class_of(kind).load(folder)
     except UserError as error:
         raise UserError(f"{path}: {error}") from error
     except (KeyError, TypeError, AttributeError, ValueError) as error:

@@ -23,7 +23,7 @@ from edp_mx.models.checkpoints.huggingface import (
     read_checkpoint,
     require_sizes,
 )
-from edp_mx.models.checkpoints.names import PIECE_BIAS
+from edp_mx.models.checkpoints.layouts import PIECE_BIAS
 from edp_mx.models.encoder import Encoder, Family, FrozenPart
 from edp_mx.models.id_ranges import check_ids, check_lengths
 from edp_mx.models.infilling import start_from_words

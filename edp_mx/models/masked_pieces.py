@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Dict
 
 from mxnet import gluon
 
-from edp_mx.models.checkpoints.names import PIECE_BIAS
+from edp_mx.models.checkpoints.layouts import PIECE_BIAS
 from edp_mx.models.infilling import MaskedTransform
 
 if TYPE_CHECKING:

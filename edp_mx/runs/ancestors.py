@@ -168,7 +168,8 @@ def _say(origin: Origin, is_own: Optional[bool]) -> str:
     """A sentence about an ancestor."""
     name = origin.name
     if origin.how == UNKNOWN:
-        return f"{name}, whose training text nobody here knows"
+        named = f"{name} ({origin.source})" if origin.source else name
+        return f"{named}, whose training text nobody here knows"
     if origin.how == GONE:
         return f"{name}, which is gone, and may have been trained on this corpus"
     merged = origin.corpora[1:] or origin.corpora

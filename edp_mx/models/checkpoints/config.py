@@ -1,13 +1,14 @@
-"""Hugging Face's `config.json` of a BERT."""
+"""Hugging Face's `config.json` of a BERT, or of an encoder that is one under other names."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, Dict, Tuple
+from typing import Any, Dict, NamedTuple
 
 from edp_mx.data.tokenizer import Tokenizer
 from edp_mx.errors import UserError
 from edp_mx.models.bert import NUM_TOKEN_TYPES, BERTConfig
+from edp_mx.models.checkpoints.layouts import Layout, layout_of
 from edp_mx.runtime.json_text import read_json
 
 SIZES = {
@@ -22,56 +23,65 @@ _ACTIVATIONS = {"gelu": "gelu", "gelu_python": "gelu", "relu": "relu"}  # theirs
 # The values that `transformers` takes for keys that config.json leaves out.
 DEFAULTS = {
     "max_position_embeddings": 512,
-    "type_vocab_size": 2,
+    "type_vocab_size": NUM_TOKEN_TYPES,
     "hidden_act": "gelu",
     "layer_norm_eps": 1e-12,
     "hidden_dropout_prob": 0.1,
 }
 # With any other value a "BERT" is a different model from ours.
 _MUST_BE: Dict[str, Any] = {
-    "model_type": "bert",
     "position_embedding_type": "absolute",
     "is_decoder": False,
     "add_cross_attention": False,
-    "type_vocab_size": NUM_TOKEN_TYPES,
 }
 _INITIAL_RANGE = 0.02
 
 
-def read_config(path: Path) -> Tuple[BERTConfig, int]:
-    """Read the sizes of a checkpoint and the number of its pieces' vectors.
+class Described(NamedTuple):
+    """A `config.json`: the sizes, how many vectors of pieces there are, and the layout."""
+
+    config: BERTConfig
+    num_vectors: int
+    layout: Layout
+
+
+def read_config(path: Path) -> Described:
+    """Read the sizes of a checkpoint.
 
     Edge cases: the hidden states' dropout is used for attention too.
     """
     settings = read_json(path)
     if not isinstance(settings, dict):
         raise UserError(f"{path} must hold a JSON object of settings")
-    settings = {**DEFAULTS, **settings}
-    for key, wanted in _MUST_BE.items():
+    layout = layout_of(path, settings)
+    settings = {**{layout.key(key): value for key, value in DEFAULTS.items()}, **settings}
+    for key, wanted in {**_MUST_BE, **layout.must_be}.items():
         if settings.get(key, wanted) != wanted:
             raise UserError(
-                f"{path}: {key} is {settings[key]!r}, but only a BERT with {wanted!r} can be read"
+                f"{path}: {key} is {settings[key]!r}, but it can be read only with {wanted!r}"
             )
-    activation = _ACTIVATIONS.get(str(settings["hidden_act"]))
+    activated = layout.key("hidden_act")
+    activation = _ACTIVATIONS.get(str(settings[activated]))
     if activation is None:
         raise UserError(
-            f"{path}: hidden_act is {settings['hidden_act']!r}; it must be one of "
+            f"{path}: {activated} is {settings[activated]!r}; it must be one of "
             f"{', '.join(_ACTIVATIONS)}"
         )
     sizes: Dict[str, Any] = {
-        ours: _whole_number(path, settings, theirs) for ours, theirs in SIZES.items()
+        ours: _whole_number(path, settings, layout.key(theirs)) for ours, theirs in SIZES.items()
     }
+    sizes["max_positions"] -= layout.first_position
     num_pieces = _whole_number(path, settings, "vocab_size")
     try:
         config = BERTConfig(
             **sizes,
             activation=activation,
             layer_norm_epsilon=_number(path, settings, "layer_norm_eps"),
-            dropout=_number(path, settings, "hidden_dropout_prob"),
+            dropout=_number(path, settings, layout.key("hidden_dropout_prob")),
         )
     except UserError as error:
         raise UserError(f"{path}: {error}") from error
-    return config, num_pieces
+    return Described(config, num_pieces, layout)
 
 
 def _whole_number(path: Path, settings: Dict[str, Any], key: str) -> int:

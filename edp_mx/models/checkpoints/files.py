@@ -10,16 +10,8 @@ import numpy as np
 from safetensors import SafetensorError, safe_open
 
 from edp_mx.errors import UserError
-from edp_mx.models.checkpoints.names import (
-    MASKED_LM,
-    PIECE_BIAS,
-    PIECES,
-    POOLER,
-    TIED_BIAS,
-    TIED_WEIGHT,
-    canonical_name,
-    is_of_bert,
-)
+from edp_mx.models.checkpoints.layouts import PIECE_BIAS, TIED_BIAS, TIED_WEIGHT, Layout
+from edp_mx.models.checkpoints.names import BUFFERS, MASKED_LM, PIECES, POOLER, is_of_bert
 from edp_mx.runtime.json_text import parse_json, read_json
 
 logger = logging.getLogger(__name__)
@@ -153,9 +145,14 @@ def _torch(path: Path) -> Any:
     return torch
 
 
-def read_tensors(folder: Path, shapes: Shapes) -> Dict[str, np.ndarray]:
-    """Read and check the tensors that our BERT has a place for; log the others."""
-    found = _by_canonical_name(folder, open_tensors(folder))
+def read_tensors(folder: Path, ours: Shapes, layout: Layout) -> Dict[str, np.ndarray]:
+    """Read and check the tensors that our BERT has a place for, as BERT's; log the others.
+
+    Args:
+        ours: the shapes in a BERT.
+    """
+    shapes = layout.shapes(ours)
+    found = _by_name_in_bert(folder, open_tensors(folder), layout)
     bias = found.pop(TIED_BIAS, None)
     if bias is not None:
         found.setdefault(PIECE_BIAS, bias)
@@ -171,18 +168,18 @@ def read_tensors(folder: Path, shapes: Shapes) -> Dict[str, np.ndarray]:
             raise UserError(f"{folder}: config.json describes a BERT that has no tensor {name}")
     if strange:
         logger.info("%s: ignored tensors: %s", folder, ", ".join(strange))
-    return tensors
+    return layout.as_bert(tensors)
 
 
-def _by_canonical_name(folder: Path, tensors: Dict[str, Tensor]) -> Dict[str, Tensor]:
-    """Return the tensors that hold weights; no two may have the same canonical name."""
+def _by_name_in_bert(folder: Path, tensors: Dict[str, Tensor], layout: Layout) -> Dict[str, Tensor]:
+    """Return the tensors that hold weights; no two may have the same name in a BERT."""
     named: Dict[str, Tensor] = {}
     for name, tensor in tensors.items():
-        canonical = canonical_name(name)
-        if canonical in named:
-            raise UserError(f"{folder} holds {canonical} twice, under an old and a new name")
-        if canonical is not None:
-            named[canonical] = tensor
+        of_bert = layout.name(name)
+        if of_bert in named:
+            raise UserError(f"{folder} holds {of_bert} twice, under an old and a new name")
+        if of_bert not in BUFFERS:
+            named[of_bert] = tensor
     return named
 
 

@@ -22,9 +22,9 @@ from edp_mx.errors import UserError
 from edp_mx.models.bert import BERT, BERTConfig
 from edp_mx.models.checkpoints.config import ADOPTED, config_json, read_config
 from edp_mx.models.checkpoints.files import WHOLE, check_tensors, read_tensors
+from edp_mx.models.checkpoints.layouts import PIECE_BIAS
 from edp_mx.models.checkpoints.names import (
     MASKED_LM,
-    PIECE_BIAS,
     PIECES,
     POOLER,
     is_of_bert,
@@ -41,7 +41,7 @@ FILES = (CONFIG, VOCABULARY, SETTINGS, TOKENIZER, WHOLE)  # all that `write_chec
 
 @dataclass(frozen=True, eq=False)
 class Checkpoint:
-    """A pre-trained BERT.
+    """A pre-trained BERT, or a RoBERTa or DistilBERT as the BERT that computes the same.
 
     Attributes:
         tensors: float32, by Hugging Face's present names without "bert.". The pooler and the
@@ -78,7 +78,7 @@ def read_checkpoint(folder: PathLike) -> Checkpoint:
     folder = Path(folder)
     if not folder.is_dir():
         raise UserError(f"{folder} is not a folder with {CONFIG}, {VOCABULARY} and {WHOLE}")
-    config, num_vectors = read_config(folder / CONFIG)
+    config, num_vectors, layout = read_config(folder / CONFIG)
     tokenizer = load_tokenizer(folder)
     num_pieces = len(tokenizer)
     if num_pieces > num_vectors:
@@ -86,7 +86,7 @@ def read_checkpoint(folder: PathLike) -> Checkpoint:
             f"{folder}: the vocabulary has {num_pieces} pieces, but vocab_size in {CONFIG} is "
             f"{num_vectors}: they belong to different models"
         )
-    tensors = read_tensors(folder, shapes_of(config, num_pieces=num_vectors))
+    tensors = read_tensors(folder, shapes_of(config, num_pieces=num_vectors), layout)
     if num_pieces < num_vectors:
         logger.info(
             "%s: %d vectors beyond the last piece are cut off",

@@ -40,7 +40,7 @@ def adopt_sizes(
         wanted = [key for key in sizes if is_default(key, start)]
         theirs: Any = None
         if family == BERTConfig.family and (folder / CONFIG).is_file():
-            theirs = vars(read_config(folder / CONFIG)[0])
+            theirs = vars(read_config(folder / CONFIG).config)
             _take_pieces(tree)
         elif wanted and (folder / "config.yaml").is_file():  # not of a run whose sizes are settled
             theirs = read_mapping(folder / "config.yaml")[0].get("model")

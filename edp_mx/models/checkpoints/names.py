@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Dict, Iterator, Optional, Tuple
+from typing import Dict, Iterator, Tuple
 
 from mxnet import gluon
 
 from edp_mx.models.bert import BERT, NUM_TOKEN_TYPES, BERTConfig
+from edp_mx.models.checkpoints.layouts import PIECE_BIAS, POSITIONS, TOKEN_TYPES
 
 # Their name, our path below BERT.model (or below a layer), and the shape in the letters Hidden,
 # Intermediate, Vocabulary, Positions, Types.
 Row = Tuple[str, str, str]
 _EMBEDDINGS: Tuple[Row, ...] = (
     ("embeddings.word_embeddings.weight", "word_embed.0.weight", "VH"),
-    ("embeddings.position_embeddings.weight", "encoder.position_weight", "PH"),
-    ("embeddings.token_type_embeddings.weight", "token_type_embed.0.weight", "TH"),
+    (POSITIONS, "encoder.position_weight", "PH"),
+    (TOKEN_TYPES, "token_type_embed.0.weight", "TH"),
     ("embeddings.LayerNorm.weight", "encoder.layer_norm.gamma", "H"),
     ("embeddings.LayerNorm.bias", "encoder.layer_norm.beta", "H"),
 )
@@ -42,7 +43,6 @@ _POOLER: Tuple[Row, ...] = (
 )
 PIECES = _EMBEDDINGS[0][0]
 POOLER = frozenset(name for name, _, _ in _POOLER)
-PIECE_BIAS = "cls.predictions.bias"
 MASKED_LM: Dict[str, str] = {
     "cls.predictions.transform.dense.weight": "HH",
     "cls.predictions.transform.dense.bias": "H",
@@ -50,26 +50,7 @@ MASKED_LM: Dict[str, str] = {
     "cls.predictions.transform.LayerNorm.bias": "H",
     PIECE_BIAS: "V",
 }
-# Further copies of the pieces' vectors and of cls.predictions.bias, to which the decoder is tied.
-TIED_WEIGHT, TIED_BIAS = "cls.predictions.decoder.weight", "cls.predictions.decoder.bias"
-
-_OLD_ENDINGS = {"LayerNorm.gamma": "LayerNorm.weight", "LayerNorm.beta": "LayerNorm.bias"}
-_BUFFERS = ("embeddings.position_ids", "embeddings.token_type_ids")
-
-
-def canonical_name(name: str) -> Optional[str]:
-    """Return a tensor's present name without "bert.", or None for a buffer without weights.
-
-    Example:
-        >>> canonical_name("bert.embeddings.LayerNorm.gamma")
-        'embeddings.LayerNorm.weight'
-        >>> canonical_name("bert.embeddings.position_ids")
-    """
-    name = name[len("bert.") :] if name.startswith("bert.") else name
-    for old, new in _OLD_ENDINGS.items():
-        if name.endswith(old):
-            name = name[: -len(old)] + new
-    return None if name in _BUFFERS else name
+BUFFERS = ("embeddings.position_ids", "embeddings.token_type_ids")  # without weights
 
 
 def is_of_bert(name: str) -> bool:

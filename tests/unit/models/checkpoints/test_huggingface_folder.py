@@ -114,8 +114,8 @@ def test_exact_gelu_is_known_by_its_other_name(tmp_path):
     [
         ({"hidden_act": "gelu_new"}, "'gelu_new'; it must be one of gelu, gelu_python, relu"),
         ({"is_decoder": True}, "is_decoder is True"),
-        ({"type_vocab_size": 1}, "type_vocab_size is 1, but only a BERT with 2"),
-        ({"model_type": "roberta"}, "model_type is 'roberta'"),
+        ({"type_vocab_size": 1}, "type_vocab_size is 1, but it can be read only with 2"),
+        ({"model_type": "gpt2"}, "model_type is 'gpt2'; only bert, roberta, distilbert"),
         ({"hidden_size": None}, "hidden_size is missing"),
         ({"num_attention_heads": 7}, "must be a multiple of the 7 heads"),
         ({"num_hidden_layers": "4"}, "num_hidden_layers is '4'"),
