@@ -11,7 +11,7 @@ from mxnet import gluon
 from mxnet.gluon import nn
 
 from edp_mx.data.template import is_template
-from edp_mx.models.bert_states import layer_means, settle_shapes
+from edp_mx.models.bert_states import normalised, piece_means, settle_shapes
 from edp_mx.models.encoder import ModelConfig
 from edp_mx.models.infilling import MaskState
 from edp_mx.models.trained_parts import PARTS, AdapterSettings
@@ -48,8 +48,11 @@ class BERTConfig(AdapterSettings, ModelConfig):
             which also brings the sizes; by default weights are drawn at random.
         is_embedding_trainable: false freezes the embeddings.
         frozen_layers: how many of the lowest layers are frozen.
-        features: what the intent head reads: last (the pooled [CLS]) or all_layers (also the means
-            of the pieces' vectors and of all layers but the last; only with trained: heads).
+        features: the utterance's vector: last (the pooled [CLS]), mean (of the pieces in the last
+            layer) or all_layers (the pooled [CLS], and the means of the pieces' vectors and of all
+            layers but the last); the last two only with trained: heads.
+        token_layer: the layer whose states stand for the tokens, counted from 1, the last by
+            default; another only with trained: heads.
 
     Source: paper, section "Models"; Devlin et al. 2019; Jiao et al. 2020 for the sizes.
     """
@@ -67,15 +70,24 @@ class BERTConfig(AdapterSettings, ModelConfig):
     checkpoint: Optional[str] = path_field()
     is_embedding_trainable: bool = True
     frozen_layers: int = setting(0, at_least=0, at_most=MOST_LAYERS)
-    features: str = setting("last", one_of=("last", "all_layers"))
+    features: str = setting("last", one_of=("last", "mean", "all_layers"))
+    token_layer: Optional[int] = setting(None, at_least=1, at_most=MOST_LAYERS)
     intents: str = setting("pooled", one_of=("pooled", "infilling"))
     template: str = "{} . it is about [MASK] ."
     label_words: Optional[str] = path_field()
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.features == "all_layers" and self.trained != "heads":
-            raise SettingError("features", "must be last unless trained is heads")
+        for key, default in (("features", "last"), ("token_layer", None)):
+            if getattr(self, key) != default and self.trained != "heads":
+                raise SettingError(key, f"must be {default or 'left out'} unless trained is heads")
+        if self.features == "mean" and self.intents == "infilling":
+            raise SettingError("features", "must not be mean where intents is infilling")
+        if (self.token_layer or 1) > self.num_layers:
+            raise SettingError(
+                "token_layer",
+                f"must be at most {self.num_layers} (num_layers), not {self.token_layer}",
+            )
         if not is_template(self.template):
             raise SettingError(
                 "template", f"must have {{}} and [MASK] once, between blanks, not {self.template!r}"
@@ -166,7 +178,8 @@ class BERT(gluon.HybridBlock):
             )
             if mask_place is not None:
                 self.mask_state = MaskState(config, place=mask_place, prefix="mask_")
-        self._reads_all = config.features == "all_layers"
+        self._features, self._token_layer = config.features, config.token_layer
+        self._reads_all = config.features == "all_layers" or config.token_layer is not None
         encoder._output_all_encodings = self._reads_all
         settle_shapes(self.model, config)
         self._freeze(config)
@@ -201,13 +214,15 @@ class BERT(gluon.HybridBlock):
 
     def hybrid_forward(self, F, pieces, piece_lengths):
         sequence = self.model(pieces, F.zeros_like(pieces), piece_lengths)
+        pooled = None
         if self.mask_state is None:
             sequence, pooled = sequence
-        else:
-            last = sequence[-1] if self._reads_all else sequence
-            pooled = self.mask_state(last, piece_lengths)
-        if self._reads_all:
-            *lower, sequence = sequence
-            lower = [self.model.word_embed(pieces), *lower]
-            pooled = F.concat(pooled, layer_means(F, lower, piece_lengths), dim=1)
-        return sequence, pooled
+        layers = sequence if self._reads_all else [sequence]
+        if self.mask_state is not None:
+            pooled = self.mask_state(layers[-1], piece_lengths)
+        if self._features == "mean":
+            pooled = piece_means(F, layers[-1:], piece_lengths)
+        elif self._features == "all_layers":
+            below = [normalised(F, self.model.word_embed(pieces)), *layers[:-1]]
+            pooled = F.concat(pooled, piece_means(F, below, piece_lengths), dim=1)
+        return layers[(self._token_layer or 0) - 1], pooled

@@ -50,7 +50,7 @@ class BERTEncoder(Encoder):
         self._frozen_layers = config.frozen_layers
         self._label_words, self.needs_masked_lm = config.label_words, mask_place is not None
         self.output_size = config.hidden_size
-        self.num_pooled = 1 if config.features == "last" else config.num_layers + 1
+        self.num_pooled = config.num_layers + 1 if config.features == "all_layers" else 1
         with self.name_scope():
             self.bert = BERT(config, num_pieces=num_pieces, mask_place=mask_place, prefix="")
             self.dropout = nn.Dropout(config.dropout)

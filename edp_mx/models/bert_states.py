@@ -46,16 +46,16 @@ def visible_lengths(F, rows, piece_lengths):
     return F.cast(visible, dtype="int32")
 
 
-def layer_means(F, below, piece_lengths):
-    """Return the means over the pieces of the pieces' vectors, normalised, and of layers.
-
-    Shapes: below: G arrays (N, P, H), piece_lengths (N,) → (N, G H).
-    """
-    vectors, *layers = below
+def normalised(F, vectors):
+    """Return vectors of mean 0 and variance 1. Shapes: (N, P, H) → (N, P, H)."""
     vectors = F.broadcast_sub(vectors, F.mean(vectors, axis=2, keepdims=True))
     variance = F.mean(F.square(vectors), axis=2, keepdims=True)  # (N, P, 1)
-    vectors = F.broadcast_div(vectors, F.sqrt(variance + 1e-6))
-    rows = F.concat(vectors, *layers, dim=2)  # (N, P, G H)
+    return F.broadcast_div(vectors, F.sqrt(variance + 1e-6))
+
+
+def piece_means(F, layers, piece_lengths):
+    """Return the means over the pieces. Shapes: G arrays (N, P, H), (N,) → (N, G H)."""
+    rows = F.concat(*layers, dim=2)  # (N, P, G H)
     spoken = F.SequenceMask(rows, piece_lengths, use_sequence_length=True, axis=1)
     return F.broadcast_div(F.sum(spoken, axis=1), F.reshape(piece_lengths, (-1, 1)))
 

@@ -8,6 +8,7 @@ import pytest
 from support.models import loss_and_gradients, random_batch, tiny_bert
 
 from edp_mx.dp.privacy.layers import layers_of
+from edp_mx.errors import UserError
 from edp_mx.models.bert import BERTConfig
 from edp_mx.models.bert_encoder import BERTEncoder
 
@@ -34,6 +35,40 @@ def test_a_token_is_its_first_piece_and_the_utterance_its_cls():
         for token in range(length):
             np.testing.assert_array_equal(states[row, token], sequence[row, firsts[row, token]])
     np.testing.assert_array_equal(pooled, expected_pooled)
+
+
+@pytest.mark.parametrize("features", ["mean", "all_layers"])
+def test_the_layers_that_the_heads_read(features):
+    """Against the states of each layer, caught on the way through the network."""
+    batch = random_batch(np.random.default_rng(0), [4, 1, 3], "bert")
+    model = tiny_bert(num_layers=3, trained="heads", features=features, token_layer=2)
+    model.hybridize(False)  # hooks then see arrays
+    layers = []
+    for cell in model.encoder.bert.model.encoder.transformer_cells:
+        cell.register_forward_hook(lambda _, __, out: layers.append(out[0].asnumpy()))
+    states, pooled = outputs(model, batch)
+    _, lengths, firsts = batch.inputs
+    for row, length in enumerate(batch.lengths):
+        for token in range(length):
+            np.testing.assert_array_equal(states[row, token], layers[1][firsts[row, token], row])
+        means = [layer[: int(lengths[row]), row].mean(axis=0) for layer in layers]  # (H,) each
+        found = pooled[row].reshape(model.encoder.num_pooled, -1)
+        wanted = means[2:] if features == "mean" else means[:2]
+        np.testing.assert_allclose(found[-len(wanted) :], wanted, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("settings", "told"),
+    [
+        ({"features": "mean"}, "features must be last unless trained is heads"),
+        ({"token_layer": 2}, "token_layer must be left out unless trained is heads"),
+        ({"token_layer": 5, "trained": "heads"}, "token_layer must be at most 4"),
+        ({"features": "mean", "trained": "heads", "intents": "infilling"}, "must not be mean"),
+    ],
+)
+def test_layers_that_cannot_be_read_are_refused(settings, told):
+    with pytest.raises(UserError, match=told):
+        BERTConfig(**settings)
 
 
 def test_every_piece_matters_to_its_own_utterance():
