@@ -53,6 +53,20 @@ def test_a_second_call_does_nothing_and_a_broken_one_goes_on(bootstrap, tmp_path
     assert len(ran(log)) == 4
 
 
+def test_without_an_optional_stage_it_goes_on_and_says_so(bootstrap, tmp_path, monkeypatch, capsys):
+    log = tmp_path / "log"
+    fake = fake_stages(bootstrap, log, fail="second")
+
+    def optional(venv, gpu):
+        return [stage._replace(without="no encoder") for stage in fake(venv, gpu)]
+
+    monkeypatch.setattr(bootstrap, "stages", optional)
+    assert bootstrap.install(tmp_path / "venv", gpu=False)
+    assert ran(log) == ["first", "second", "third"]
+    assert "2/3 second … left out: no encoder" in capsys.readouterr().out
+    assert not bootstrap.install(tmp_path / "venv", gpu=False)
+
+
 def test_a_lost_interpreter_starts_from_the_beginning(bootstrap, tmp_path, monkeypatch):
     log, venv = tmp_path / "log", tmp_path / "venv"
     monkeypatch.setattr(bootstrap, "stages", fake_stages(bootstrap, log))
