@@ -24,6 +24,7 @@ from edp_mx.data.users import HOW_TO_NAME, names_users, users_of
 from edp_mx.dp.accounting.choices import choose_delta
 from edp_mx.dp.accounting.units import UNITS
 from edp_mx.errors import UserError
+from edp_mx.models.checkpoints.config import read_config
 from edp_mx.models.checkpoints.huggingface import CONFIG
 from edp_mx.models.registry import FAMILIES
 from edp_mx.runs.run_directory import RunDirectory
@@ -65,6 +66,13 @@ RECIPES = {
         (110, 110),
         tuple(f"model.{key}" for key in FAMILIES["bert"].sizes),
     ),
+    "encoder": Recipe(
+        "The heads of a public encoder",
+        ("configs/model/bert_fine_tuning.yaml", "configs/recipe/encoder.yaml"),
+        1 / 3,
+        (110, 110),
+        (),
+    ),
     "clc": Recipe(
         "A small CLC",
         ("configs/model/clc.yaml", "configs/recipe/clc.yaml"),
@@ -80,11 +88,14 @@ class Start:
     """The start of a model, as `model.start_from` names it.
 
     Attributes:
-        sizes: of a run's model, by dotted key; a checkpoint brings its own.
+        recipe: of `RECIPES`.
+        sizes: settings that follow from it, by dotted key: the sizes of a run's model, or the
+            middle layer of a checkpoint, which brings its own sizes.
     """
 
     folder: Path
     family: str
+    recipe: str
     sizes: Dict[str, Any] = field(default_factory=dict)
 
     @classmethod
@@ -96,7 +107,9 @@ class Start:
         """
         for checkpoint in (folder, folder / "model"):  # the latter: of a pre-training
             if (checkpoint / CONFIG).is_file():
-                return cls(checkpoint, "bert")
+                layers = read_config(checkpoint / CONFIG).config.num_layers
+                middle = {"model.token_layer": max(1, layers // 2)}
+                return cls(checkpoint, "bert", "encoder", middle)
         config = load_config(RunDirectory.trained(folder).config)
         theirs = config.data.path
         if theirs is not None and Path(theirs).resolve() == corpus.resolve():
@@ -104,9 +117,9 @@ class Start:
                 f"--start-from: {folder} was trained on {corpus} itself, which is private; start "
                 "from a run on other people's utterances (docs/recipe.md)"
             )
-        keys = RECIPES[config.model.family].sizes
-        sizes = {key: reduce(getattr, key.split("."), config) for key in keys}
-        return cls(folder, config.model.family, sizes)
+        family = config.model.family
+        keys = RECIPES[family].sizes
+        return cls(folder, family, family, {k: reduce(getattr, k.split("."), config) for k in keys})
 
 
 @dataclass(frozen=True)
@@ -146,7 +159,7 @@ class FirstConfig:
 
     @property
     def recipe(self) -> Recipe:
-        return RECIPES[self.family]
+        return RECIPES[self.start.recipe if self.start else _FAMILY]
 
     @property
     def batch_size(self) -> int:
@@ -192,7 +205,7 @@ class FirstConfig:
 
 def refuse_without_recipes(start: Optional[Start]) -> None:
     """Refuse a folder without the files that a configuration includes."""
-    for file in RECIPES[start.family if start else _FAMILY].files:
+    for file in RECIPES[start.recipe if start else _FAMILY].files:
         if not Path(file).is_file():
             raise UserError(
                 f"there is no {file} here: the recipes come with the repository, not with the "
