@@ -171,7 +171,7 @@ class BERT(gluon.HybridBlock):
                 token_type_vocab_size=NUM_TOKEN_TYPES,
                 units=config.hidden_size,
                 embed_size=config.hidden_size,
-                use_pooler=mask_place is None,
+                use_pooler=mask_place is None and config.features != "mean",
                 use_decoder=False,
                 use_classifier=False,
                 prefix="",
@@ -184,6 +184,11 @@ class BERT(gluon.HybridBlock):
         settle_shapes(self.model, config)
         self._freeze(config)
         self.config = config
+
+    @property
+    def has_pooler(self) -> bool:
+        """Whether an utterance's vector is the pooled [CLS]."""
+        return hasattr(self.model, "pooler")
 
     @property
     def pooler(self) -> nn.Dense:
@@ -214,15 +219,14 @@ class BERT(gluon.HybridBlock):
 
     def hybrid_forward(self, F, pieces, piece_lengths):
         sequence = self.model(pieces, F.zeros_like(pieces), piece_lengths)
-        pooled = None
-        if self.mask_state is None:
+        if self.has_pooler:
             sequence, pooled = sequence
         layers = sequence if self._reads_all else [sequence]
-        if self.mask_state is not None:
-            pooled = self.mask_state(layers[-1], piece_lengths)
         if self._features == "mean":
             pooled = piece_means(F, layers[-1:], piece_lengths)
-        elif self._features == "all_layers":
+        elif self.mask_state is not None:
+            pooled = self.mask_state(layers[-1], piece_lengths)
+        if self._features == "all_layers":
             below = [normalised(F, self.model.word_embed(pieces)), *layers[:-1]]
             pooled = F.concat(pooled, piece_means(F, below, piece_lengths), dim=1)
         return layers[(self._token_layer or 0) - 1], pooled

@@ -124,7 +124,7 @@ def load_bert(bert: BERT, checkpoint: Checkpoint) -> None:
             "that is whole; start from the model that pre-training wrote, in RUN/model"
         )
     parameters = parameters_of(bert)
-    if bert.mask_state is None and not checkpoint.has_pooler:
+    if bert.has_pooler and not checkpoint.has_pooler:
         logger.warning("%s has no pooler: the pooler starts from random values", checkpoint.folder)
         for name in POOLER:
             del parameters[name]

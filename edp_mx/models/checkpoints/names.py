@@ -73,12 +73,12 @@ def shapes_of(config: BERTConfig, *, num_pieces: int) -> Dict[str, Tuple[int, ..
 
 
 def parameters_of(bert: BERT) -> Dict[str, gluon.Parameter]:
-    """Return a BERT's parameters by canonical name; one that reads [MASK] has no pooler."""
+    """Return a BERT's parameters by canonical name; one that reads [MASK] has its head's."""
     rows = [*_rows(len(bert.model.encoder.transformer_cells))]
-    if bert.mask_state is None:
-        return {theirs: _follow(bert.model, ours) for theirs, ours, _ in rows}
-    rest = {n: _follow(bert.model, ours) for n, ours, _ in rows if n not in POOLER}
-    return {**rest, **bert.mask_state.tensors()}
+    own = {
+        n: _follow(bert.model, ours) for n, ours, _ in rows if bert.has_pooler or n not in POOLER
+    }
+    return own if bert.mask_state is None else {**own, **bert.mask_state.tensors()}
 
 
 def _rows(num_layers: int) -> Iterator[Row]:
