@@ -317,6 +317,16 @@ class SNIPS(Corpus):
             )
 
 
+class CLINC(Corpus):
+    layout = "clinc_json"
+    damage = staticmethod(damaged_json)
+
+    def make(self, folder):
+        parts = [f"{before}{part}" for part in ("train", "val", "test") for before in ("", "oos_")]
+        pairs = [["wake me", "alarm"], ["play jazz", "music"]]
+        (folder / "data_full.json").write_text(json.dumps(dict.fromkeys(parts, pairs), indent=1))
+
+
 class Dialogues(Corpus):
     layout = "dstc8"
     damage = staticmethod(damaged_json)
@@ -448,6 +458,7 @@ SUBJECTS = {
         Parallel,
         NLUEval,
         SNIPS,
+        CLINC,
         Dialogues,
         Runs,
         Lines,

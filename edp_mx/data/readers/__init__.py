@@ -7,6 +7,7 @@ from typing import Iterable, Iterator, List, Optional, Tuple
 
 from edp_mx.data.ids import with_unique_ids
 from edp_mx.data.readers import (
+    clinc_json,
     dstc8,
     json_lines,
     nlu_eval,
@@ -28,6 +29,7 @@ FORMATS = {
         three_files.FORMAT,
         json_lines.FORMAT,
         dstc8.FORMAT,
+        clinc_json.FORMAT,
         snips_json.FORMAT,
         table.FORMAT,
         nlu_eval.FORMAT,
