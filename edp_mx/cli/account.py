@@ -17,6 +17,7 @@ from edp_mx.cli.plan_options import SIZES, add_plan_options, delta_of, plan_of
 from edp_mx.dp.accounting.accountants import check_claim, count_with
 from edp_mx.dp.accounting.bound import Bound, unbounded
 from edp_mx.dp.accounting.entries import Entry
+from edp_mx.dp.accounting.guarantee import guarantee
 from edp_mx.dp.accounting.plan import Plan
 from edp_mx.errors import UserError
 from edp_mx.reports.accountant_table import counts_as_json
@@ -115,11 +116,10 @@ def _count_ledger(arguments: argparse.Namespace, run: Path) -> Counted:
 
 def _count_plan(arguments: argparse.Namespace) -> Counted:
     """Count epsilon of the release that the configuration and the options describe."""
-    from edp_mx.reports.plan_report import PlanReport
+    from edp_mx.reports.plan_report import plan_as_json, plan_as_lines
 
-    plan, _ = plan_of(arguments, arguments.paths)
-    report = PlanReport.of(plan)
-    return plan, plan.entries(), report.holds, report.to_dict(), report.lines()
+    said = guarantee(plan_of(arguments, arguments.paths)[0])
+    return said.plan, said.entries, said.holds, plan_as_json(said), plan_as_lines(said)
 
 
 def _state(name: str, plan: Plan, entries: Sequence[Entry], bound: Bound) -> Bound:

@@ -191,10 +191,9 @@ class PrivateTraining:
         flat = FlatGradients(layers_of(self.net))
         sizes = scales_by_size(flat) if self.plan.scales_source == "sqrt_dim" else None
         scales = settle_scales(np.ones(len(flat.layers)) if sizes is None else sizes)
-        assert self.plan.release is not None
         clipping, refusal = clipping_that_fits(
             self.plan.clipping,
-            self.plan.release.with_layer_scales(scales),
+            self.plan.released.with_layer_scales(scales),
             flat,
             self.net,
             chunk_size=self._chunk_size,
@@ -225,8 +224,7 @@ class PrivateTraining:
         self.epoch = self._folder.resume(self.net, self.trainer, self._workers)
 
     def _dealt(self, num_records: int) -> Sampler:
-        release = self.plan.release
-        assert release is not None
+        release = self.plan.released
         if release.clips.is_user and (self._users is None or len(self._users) != num_records):
             raise UserError("the unit user needs the user of each example: give users")
         sampler = deal(

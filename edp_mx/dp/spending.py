@@ -123,22 +123,20 @@ class Spending:
 
     def _known_scales(self) -> Optional[Tuple[float, ...]]:
         ledger = self._file.read()
-        assert ledger.plan.release is not None
-        if ledger.plan.release.layer_scales is not None:
-            return ledger.plan.release.layer_scales
+        if ledger.plan.released.layer_scales is not None:
+            return ledger.plan.released.layer_scales
         refuse_unaffordable(self.plan, ledger.entries)
         for entry in self.plan.scales_entries():
             self._file.append(entry)
         return None
 
     def _permit(self, epoch: int, first: int, wanted: int) -> int:
-        assert self.plan.release is not None
         goes_on = (epoch, first) == self._next
         if not goes_on:
             self._end = first + self._allowed(epoch, first)
         count = min(wanted, self._end - first)
         # One line counts a shuffled epoch, whatever the steps; it is written anew after a resume.
-        if count and (self.plan.release.draws.by_chance or not goes_on):
+        if count and (self.plan.released.draws.by_chance or not goes_on):
             self._file.append(self.plan.entry(epoch, count, first))
         self._next = (epoch, first + count)
         return count

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Dict, List, Sequence
+from typing import Any, Dict, List, Mapping, Sequence
 
 from edp_mx.dp.accounting.accountants import ACCOUNTANTS
 from edp_mx.dp.accounting.bound import Bound
@@ -26,21 +26,13 @@ def counts_as_json(counts: Sequence[Bound]) -> List[Dict[str, Any]]:
     ]
 
 
-def render_accountants(
-    paper: Bound,
-    as_published: Sequence[Bound],
-    holds: Sequence[Bound],
-    holds_if: Sequence[Bound] = (),
-) -> List[str]:
-    """Return a line per accountant, the one of the paper first.
+def render_accountants(paper: Bound, counts: Mapping[str, Sequence[Bound]]) -> List[str]:
+    """Return a line per accountant, the one of the paper first, and a column per way of counting.
 
     Args:
-        holds_if: under conditions; a column of its own, where there are any.
+        counts: as published, that hold, and perhaps on conditions: `Guarantee.by_accountant`.
     """
-    sides = [
-        {count.accountant: count.epsilon for count in counts}
-        for counts in (as_published, holds, holds_if)[: 3 if holds_if else 2]
-    ]
+    sides = [{each.accountant: each.epsilon for each in side} for side in counts.values()]
     header = [*HEADER[: len(sides) + 1], HEADER[-1]]
     rows = []
     if paper.accountant not in ACCOUNTANTS:  # else it has a line below

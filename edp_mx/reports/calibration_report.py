@@ -39,8 +39,7 @@ class CalibrationReport:
     @classmethod
     def of(cls, plan: Plan, *, target_epsilon: float) -> CalibrationReport:
         """Convert the z₀ of a plan that meets its target to the other variant."""
-        release = plan.release
-        assert release is not None
+        release = plan.released
         variants = {}
         for variant in VARIANTS if release.clips.is_mean else ("calibrated",):
             other = replace(release, variant=variant)
@@ -52,15 +51,9 @@ class CalibrationReport:
         return cls(plan, target_epsilon, holds, variants)
 
     @property
-    def release(self) -> Release:
-        """The release of a step."""
-        assert self.plan.release is not None
-        return self.plan.release
-
-    @property
     def effective_noise_multiplier(self) -> float:
         """The same of all variants."""
-        return self.release.effective_noise_multiplier(self.plan.noise_multiplier)
+        return self.plan.effective_noise_multiplier_at(0)
 
     def to_dict(self) -> Dict[str, Any]:
         """Return a value for strict JSON; the requested variant at the top."""
@@ -73,12 +66,12 @@ class CalibrationReport:
             }
             for name, plan in self.variants.items()
         }
-        variant = self.release.variant
+        variant = self.plan.released.variant
         return {
             "target_epsilon": self.target_epsilon,
             "delta": self.plan.delta,
             "variant": variant,
-            "sampler": self.release.sampler,
+            "sampler": self.plan.released.sampler,
             **variants[variant],
             "variants": variants,
             "warnings": _warnings(self.plan),
@@ -86,7 +79,7 @@ class CalibrationReport:
 
     def lines(self) -> List[str]:
         """Return text lines, the requested variant first; z₀ is rounded up to be copied."""
-        plan, release = self.plan, self.release
+        plan, release = self.plan, self.plan.released
         rows = [
             [
                 name,

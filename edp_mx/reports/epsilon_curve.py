@@ -44,7 +44,6 @@ def curve_of(plan: Plan, entries: Sequence[Entry]) -> List[EpsilonPoint]:
     Edge cases: an epoch that was interrupted and repeated is one point, in which all its entries
     count. Of many epochs only some are counted, evenly spread, with the first and the last.
     """
-    assert plan.release is not None
     ends: Dict[int, int] = {}  # epoch from 1 -> entries until its last one
     for place, entry in enumerate(entries, start=1):
         if entry.epoch is not None:
@@ -52,7 +51,7 @@ def curve_of(plan: Plan, entries: Sequence[Entry]) -> List[EpsilonPoint]:
     epochs = sorted(ends, key=lambda epoch: ends[epoch])
     if epochs:
         ends[epochs[-1]] = len(entries)
-    most = MOST_DRAWN if plan.release.draws.by_chance else MOST_POINTS
+    most = MOST_DRAWN if plan.released.draws.by_chance else MOST_POINTS
     most = most if len(ends) <= MANY else FEW_POINTS
     chosen = np.unique(np.linspace(0, len(ends) - 1, min(most, len(ends))).round().astype(int))
     points = []

@@ -46,8 +46,7 @@ def improvements(account: LedgerAccount) -> List[str]:
 
 def _variations(plan: Plan, now: LogNumber) -> Dict[str, Plan]:
     """Return plans with one change each, by a description of the change."""
-    release, found = plan.release, {}
-    assert release is not None  # only a mechanism writes a ledger
+    release, found = plan.released, {}
     if release.variant == "published":
         found["the calibrated variant with the same z0 (privacy.variant: calibrated)"] = replace(
             plan, release=replace(release, variant="calibrated")
@@ -74,10 +73,9 @@ def _epsilon(plan: Plan) -> LogNumber:
 
 def _more_noise(plan: Plan, now: LogNumber) -> List[str]:
     """Return z₀ for common values of ε; one only for Poisson steps, where it takes seconds."""
-    assert plan.release is not None
     found = []
     wanted = [target for target in TARGETS if now.log > math.log(target)]
-    for target in wanted[:1] if plan.release.draws.by_chance else wanted:
+    for target in wanted[:1] if plan.released.draws.by_chance else wanted:
         try:
             more = calibrated(plan, target_epsilon=target).noise_multiplier
         except UserError:

@@ -6,8 +6,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Dict, List, Optional, Sequence
 
-from edp_mx.dp.accounting.bound import Bound, unbounded
-from edp_mx.dp.accounting.counting import counts_as_published, counts_of_what_holds
 from edp_mx.dp.accounting.entries import Entry, merged
 from edp_mx.dp.accounting.guarantee import WELL_BELOW, Guarantee
 from edp_mx.dp.accounting.ledger_account import LedgerAccount, account_for, ranges
@@ -66,12 +64,8 @@ def ledger_as_json(account: LedgerAccount) -> Dict[str, Any]:
     return {
         **account.spent.to_dict(),
         "at_other_deltas": at_other_deltas_as_json(account.spent),
-        "accountants": {name: counts_as_json(each) for name, each in _counts(account).items()},
-        "planned": {
-            "as_published": account.planned.as_published.to_dict(),
-            "holds": account.planned.holds.to_dict(),
-            "holds_if": account.planned.holds_if.to_dict(),
-        },
+        "accountants": {n: counts_as_json(c) for n, c in account.spent.by_accountant.items()},
+        "planned": account.planned.bounds_as_json(),
         "ledger": {
             "entries": [entry.to_dict() for entry in merged(ledger.entries)],
             "is_torn": ledger.is_torn,
@@ -87,7 +81,7 @@ def ledger_as_lines(account: LedgerAccount, path: Path) -> List[str]:
     lines = [f"{path}", "", *_releases(account.ledger.entries), "", *spent.describe().splitlines()]
     others = say_at_other_deltas(spent)
     lines += [f"  at other deltas       {others}"] if others else []
-    lines += ["", *render_accountants(spent.as_published, **_counts(account))]
+    lines += ["", *render_accountants(spent.as_published, spent.by_accountant)]
     if spent.holds_if.conditions:
         lines.append(f"holds if: {'; and if '.join(spent.holds_if.conditions)}")
     return [*lines, "", *_plan_lines(account)]
@@ -110,18 +104,6 @@ def say_at_other_deltas(spent: Guarantee) -> str:
         name = " = 1/(10n)" if n and delta == WELL_BELOW / n else ""
         found.append(f"{each.holds_if.epsilon.in_words()} at {delta:.3g}{name}")
     return "; ".join(found)
-
-
-def _counts(account: LedgerAccount) -> Dict[str, List[Bound]]:
-    """ε by all accountants: as published, as it holds, and where it holds on conditions, if so."""
-    plan, spent = account.plan, account.spent
-    counts = counts_of_what_holds(plan, spent.entries)
-    none = [replace(unbounded(), accountant=count.accountant) for count in counts]
-    found = {"as_published": counts_as_published(plan, spent.entries)}
-    found["holds"] = none if spent.holds.reasons else counts
-    if spent.holds_if.conditions:
-        found["holds_if"] = counts
-    return found
 
 
 def _plan_lines(account: LedgerAccount) -> List[str]:

@@ -70,8 +70,7 @@ class Evidence(NamedTuple):
                     f"{name} says that it ended with line {end.lines} and the hash "
                     f"{end.sha256[:8]}…",
                 )
-        assert ledger.plan.release is not None  # a ledger without one is refused
-        if self.later and not ledger.entries and ledger.plan.release.layer_scales is None:
+        if self.later and not ledger.entries and ledger.plan.released.layer_scales is None:
             self._refuse("has only its first line", f"{self.later[0]} is there")
         self._refuse_missing_epochs(ledger)
 

@@ -64,13 +64,12 @@ def build_mechanism(
         )
         scales = settle_scales(found, unit=privacy.layer_scales_unit)
     plan = spending.complete(scales)
-    assert plan.release is not None
     takes_many, why_not = CLIPPINGS[plan.clipping].takes_many, prepared.model.why_no_ghost
     if takes_many and why_not:
         raise UserError(f"privacy.clipping: {why_not}; set it to loop", is_shared=True)
     clipping = clipping_for(
         plan.clipping,
-        plan.release,
+        plan.released,
         flat,
         prepared.model,
         chunk_size=min(privacy.chunk_size, prepared.model.most_at_once),

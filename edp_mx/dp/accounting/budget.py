@@ -68,11 +68,10 @@ def permitted_steps(plan: Plan, spent: Sequence[Entry], epoch: int, *, first: in
 
     Edge cases: a shuffled epoch costs the same however many of its steps are taken: all or none.
     """
-    assert plan.release is not None
     most = plan.steps_per_epoch - first
     if _fits(plan, (*spent, plan.entry(epoch, most))):
         return most
-    if not plan.release.draws.by_chance:
+    if not plan.released.draws.by_chance:
         return 0
     return _largest(most, lambda steps: _fits(plan, (*spent, plan.entry(epoch, steps))))
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import replace
-from typing import Dict, Iterator, List, Sequence
+from typing import Dict, Iterator, Sequence
 
-from edp_mx.dp.accounting.accountants import ACCOUNTANTS, count_claimed, count_with, count_with_all
+from edp_mx.dp.accounting.accountants import ACCOUNTANTS, count_claimed, count_with
 from edp_mx.dp.accounting.bound import Bound, unbounded
 from edp_mx.dp.accounting.coverage import (
     COARSE_GRID,
@@ -39,14 +39,6 @@ def count_what_holds(plan: Plan, entries: Sequence[Entry]) -> Bound:
     return count_claimed(plan.composition(entries), delta=plan.delta)
 
 
-def counts_of_what_holds(plan: Plan, entries: Sequence[Entry]) -> List[Bound]:
-    """Return the same by all accountants, also by the ones that give no bound."""
-    counts = count_with_all(plan.composition(entries), delta=plan.delta)
-    if count_what_holds(plan, entries).reasons:
-        return [replace(unbounded(), accountant=count.accountant) for count in counts]
-    return counts
-
-
 def count_as_published(plan: Plan, entries: Sequence[Entry]) -> Bound:
     """Return ε as the paper counts it. NOT a bound.
 
@@ -56,9 +48,8 @@ def count_as_published(plan: Plan, entries: Sequence[Entry]) -> Bound:
 
     Source: eDP-SGD, section 4 and Table 1; Yu et al. (2019), Theorems 4 and 5.
     """
-    assert plan.release is not None
     given = [e for e in entries if e.noise_multiplier is not None and e.event.count]
-    published = "" if plan.release.clips.is_mean else plan.release.draws.published
+    published = "" if plan.released.clips.is_mean else plan.released.draws.published
     if published:
         bound = count_with(published, as_published(entries), delta=plan.delta)
         reason = NOTHING_SAID if all(entry.noise_multiplier for entry in given) else NO_NOISE
@@ -87,13 +78,8 @@ def say_paper(bound: Bound) -> str:
     return ACCOUNTANTS[bound.accountant].said
 
 
-def counts_as_published(plan: Plan, entries: Sequence[Entry]) -> List[Bound]:
-    """Return ε by all accountants as if z_t were the effective multiplier; it does NOT hold."""
-    return count_with_all(as_published(entries), delta=plan.delta)
-
-
 def as_published(entries: Sequence[Entry]) -> Composition:
-    """Return the events as if z_t were the effective multiplier, without the cost of α."""
+    """Return the events as if z_t were the effective multiplier, without α; no ε of them holds."""
     events = [
         replace(entry.event, effective_noise_multiplier=entry.noise_multiplier)
         for entry in entries
@@ -107,11 +93,10 @@ def least_noise_multiplier(plan: Plan) -> float:
 
     Hardened noise needs more, so that float32 holds the sums of all workers on its grid.
     """
-    assert plan.release is not None
     last = plan.with_noise_multiplier(1.0).noise_multiplier_at(max(plan.epochs - 1, 0))
     if last == 0:
         return float("inf")
-    return _resolution(plan) / plan.release.relative_noise(last) * (1 + 1e-12)
+    return _resolution(plan) / plan.released.relative_noise(last) * (1 + 1e-12)
 
 
 def _resolution(plan: Plan) -> float:
@@ -128,7 +113,6 @@ def _resolution(plan: Plan) -> float:
 
 def _no_noise(plan: Plan, entries: Sequence[Entry]) -> str:
     """The reason for which nothing hides a record, or nobody knows; empty if something does."""
-    assert plan.release is not None
     if plan.awaits_scales and any(entry.epoch is not None for entry in entries):
         return UNKNOWN_SCALES
     least = _resolution(plan)
@@ -136,6 +120,6 @@ def _no_noise(plan: Plan, entries: Sequence[Entry]) -> str:
         z = entry.noise_multiplier
         if entry.event.count and entry.event.effective_noise_multiplier == 0:
             return NO_NOISE
-        if entry.event.count and z is not None and plan.release.relative_noise(z) < least:
+        if entry.event.count and z is not None and plan.released.relative_noise(z) < least:
             return VANISHING_NOISE if plan.gaussian == "plain" else COARSE_GRID
     return ""

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import textwrap
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Any, Dict, List, Optional, Sequence, Tuple
 
+from edp_mx.dp.accounting.accountants import count_with_all
 from edp_mx.dp.accounting.bound import Bound, unbounded
 from edp_mx.dp.accounting.budget import committed_entries
-from edp_mx.dp.accounting.counting import count_as_published, count_what_holds
+from edp_mx.dp.accounting.counting import as_published, count_as_published, count_what_holds
 from edp_mx.dp.accounting.coverage import (
     FIXED_SEED,
     NO_MECHANISM,
@@ -60,8 +61,7 @@ class Guarantee:
     @property
     def release(self) -> Release:
         """One step as it is released; only of a run with a mechanism."""
-        assert self.plan.release is not None
-        return self.plan.release
+        return self.plan.released
 
     @property
     def strict_delta(self) -> float:
@@ -93,8 +93,19 @@ class Guarantee:
         """z_eff per epoch; empty without a mechanism, or while its α is not known."""
         if self.plan.release is None or self.plan.awaits_scales:
             return ()
-        effective = self.plan.release.effective_noise_multiplier
-        return tuple(effective(self.plan.noise_multiplier_at(t)) for t in range(self.plan.epochs))
+        return tuple(map(self.plan.effective_noise_multiplier_at, range(self.plan.epochs)))
+
+    @cached_property
+    def by_accountant(self) -> Dict[str, List[Bound]]:
+        """ε by all accountants: as published, that holds, and on conditions if it has any."""
+        delta = self.plan.delta
+        counts = count_with_all(self.plan.composition(self.entries), delta=delta)
+        none = [replace(unbounded(), accountant=count.accountant) for count in counts]
+        found = {
+            "as_published": count_with_all(as_published(self.entries), delta=delta),
+            "holds": none if self.holds.reasons else counts,
+        }
+        return {**found, "holds_if": counts} if self.holds_if.conditions else found
 
     @property
     def declarations(self) -> List[str]:
@@ -127,10 +138,14 @@ class Guarantee:
             "max_epsilon": plan.max_epsilon,
             "assumed_public": list(plan.assumed_public),
             "declarations": self.declarations,
-            **{k: getattr(self, k).to_dict() for k in ("as_published", "holds", "holds_if")},
+            **self.bounds_as_json(),
             "warnings": list(self.warnings),
             "not_covered": list(self.not_covered),
         }
+
+    def bounds_as_json(self) -> Dict[str, Any]:
+        """Return strict JSON of all three ε."""
+        return {k: getattr(self, k).to_dict() for k in ("as_published", "holds", "holds_if")}
 
     def describe(self) -> str:
         """Return plain lines for the console."""

@@ -87,8 +87,7 @@ class LedgerFile:
 
     def complete(self, scales: Sequence[float]) -> None:
         """Write α down once it is known, before the first step; refuse any but the ledger's."""
-        release = self.read().plan.release
-        assert release is not None  # a ledger without one is refused
+        release = self.read().plan.released
         if release.layer_scales is None:
             self._append({"layer_scales": list(scales)})
         elif release.layer_scales != tuple(scales):
@@ -211,11 +210,10 @@ def _plan_in(path: Path, head: Dict[str, Any]) -> Plan:
 
 def _check(plan: Plan, entry: Entry) -> None:
     """Refuse a readable entry that cannot belong to this plan."""
-    assert plan.release is not None
-    if entry.event.sampler != plan.release.sampler:
+    sampler, wanted = entry.event.sampler, plan.released.sampler
+    if sampler != wanted:
         raise UserError(
-            f"an event of sampler {entry.event.sampler} in a run of sampler "
-            f"{plan.release.sampler}; the ledger is damaged"
+            f"an event of sampler {sampler} in a run of sampler {wanted}; the ledger is damaged"
         )
     first, count, steps = entry.first_step, entry.event.count, plan.steps_per_epoch
     if first is not None and first + count > steps:

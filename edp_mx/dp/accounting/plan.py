@@ -105,6 +105,12 @@ class Plan:
         check_delta(self.delta)
 
     @property
+    def released(self) -> Release:
+        """One step, of a run that has a mechanism."""
+        assert self.release is not None, "nothing is released without a mechanism"
+        return self.release
+
+    @property
     def mechanism(self) -> str:
         """none, edp_sgd (the mean of a micro-batch is clipped) or dp_sgd (each unit is)."""
         if self.release is None:
@@ -136,14 +142,17 @@ class Plan:
         """Return z_t = z₀ d(t); no other place computes it."""
         return self.decay.noise_multiplier_at(self.noise_multiplier, epoch)
 
+    def effective_noise_multiplier_at(self, epoch: int) -> float:
+        """Return z_eff of an epoch: of what is released, over its sensitivity."""
+        return self.released.effective_noise_multiplier(self.noise_multiplier_at(epoch))
+
     def entry(
         self, epoch: int, steps: Optional[int] = None, first_step: Optional[int] = None
     ) -> Entry:
         """Return the entry of the ledger for some steps of an epoch, or for all of them."""
-        assert self.release is not None, "nothing is released without a mechanism"
         multiplier = self.noise_multiplier_at(epoch)
         count = self.steps_per_epoch if steps is None else steps
-        event = self.release.event(multiplier, steps=count)
+        event = self.released.event(multiplier, steps=count)
         first_step = first_step if event.draws.by_chance else None
         return Entry(f"epoch {epoch}", event, multiplier, first_step)
 
@@ -166,8 +175,7 @@ class Plan:
 
     def composition(self, entries: Sequence[Entry]) -> Composition:
         """Return the composition of some entries, e.g. of a ledger."""
-        assert self.release is not None
-        return Composition(self.release.neighbours, [entry.event for entry in entries])
+        return Composition(self.released.neighbours, [entry.event for entry in entries])
 
     def with_noise_multiplier(self, noise_multiplier: float) -> Plan:
         """Return the same plan with another z₀."""
@@ -175,10 +183,9 @@ class Plan:
 
     def with_layer_scales(self, scales: Sequence[float]) -> Plan:
         """Return the plan completed by α; its ε is known from here on if it `awaits_scales`."""
-        assert self.release is not None
         if self.scales_unit == "largest" and max(scales) != 1:
             raise ValueError(f"the largest layer scale is {max(scales)}, not 1")
-        return replace(self, release=self.release.with_layer_scales(scales))
+        return replace(self, release=self.released.with_layer_scales(scales))
 
     def without_layer_scales(self) -> Plan:
         """Return the plan as it was before α was known, as in the head of the ledger."""

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from dataclasses import asdict, dataclass, replace
-from typing import Any, Dict, Mapping, Optional, Sequence, Tuple
+from dataclasses import dataclass, replace
+from typing import Optional, Sequence, Tuple
 
 from edp_mx.dp.accounting.choices import (
     ADJACENCIES,
@@ -18,7 +18,6 @@ from edp_mx.dp.accounting.samplers import SAMPLERS, Sampling
 from edp_mx.dp.accounting.units import UNITS, Unit
 from edp_mx.errors import UserError
 from edp_mx.runtime.limits import LEAST_NORM, MOST_COUNTED, MOST_NORM
-from edp_mx.runtime.structured import structure
 
 _CHOICES = {"unit": tuple(UNITS), "adjacency": ADJACENCIES, "variant": VARIANTS,
             "sampler": tuple(SAMPLERS), "clip_rule": tuple(CLIP_RULES)}  # fmt: skip
@@ -218,15 +217,6 @@ class Release:
         """Return the multiplier of an event, given the one relative to the whole change."""
         is_replaced = self.neighbours == "replace_one"
         return self.draws.event_multiplier(effective, is_replaced=is_replaced)
-
-    def to_dict(self) -> Dict[str, Any]:
-        """Return strict JSON for the head of a ledger."""
-        return asdict(self)
-
-    @classmethod
-    def from_dict(cls, values: Mapping[str, Any]) -> Release:
-        """Read the mapping that `to_dict` wrote."""
-        return structure(values, cls)
 
     def with_layer_scales(self, scales: Sequence[float]) -> Release:
         """Return the release once α is known."""

@@ -46,7 +46,6 @@ def _decimal(z: float) -> float:
 
 def _multiplier(plan: Plan, target_epsilon: float) -> float:
     """z₀ for the steps and the layer scales, up to rounding."""
-    assert plan.release is not None
     scales = plan.composition(plan.scales_entries())
     alone = count_what_holds(plan, plan.scales_entries())
     if scales.events and alone.is_within(math.inf) and not alone.is_within(target_epsilon):
@@ -55,16 +54,16 @@ def _multiplier(plan: Plan, target_epsilon: float) -> float:
             f"{alone.epsilon} (privacy.scale_release): raise the target, or release them with more "
             "noise"
         )
-    per_unit = plan.release.event(1.0, steps=1).effective_noise_multiplier
-    accountant, start = claimed_for(plan.release), 1.0
+    per_unit = plan.released.event(1.0, steps=1).effective_noise_multiplier
+    accountant, start = claimed_for(plan.released), 1.0
     steps = PlannedSteps(
         target_epsilon=target_epsilon,
         delta=plan.delta,
         decay=plan.decay,
         epochs=plan.epochs,
         steps_per_epoch=plan.steps_per_epoch,
-        sample_rate=plan.release.sample_rate,
-        neighbours=plan.release.neighbours,
+        sample_rate=plan.released.sample_rate,
+        neighbours=plan.released.neighbours,
         spent=scales.events,
     )
     if accountant.calibrate is not None:

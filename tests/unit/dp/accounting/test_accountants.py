@@ -20,7 +20,7 @@ from edp_mx.dp.accounting.samplers import SAMPLERS
 from edp_mx.dp.accounting.target import calibrated
 from edp_mx.errors import UserError
 from edp_mx.reports.membership_limits import limits_of
-from edp_mx.reports.plan_report import PlanReport
+from edp_mx.reports.plan_report import plan_as_json, plan_as_lines
 
 
 def release_of(sampler, adjacency):
@@ -56,15 +56,15 @@ def test_what_is_registered_is_in_the_tables_and_can_be_named(monkeypatch, capsy
     added = Accountant("doubled", "shuffle", "exact", twice_as_much, is_bound=holds)
     monkeypatch.setitem(ACCOUNTANTS, added.name, added)
     plan = Plan(release_of("shuffle", "zero_out"), 2.0, Decay(), 3, delta=1e-5)
-    report = PlanReport.of(plan)
+    report = guarantee(plan)
     exact, twice = report.holds.epsilon.value, {}
     for side in ("as_published", "holds"):
-        rows = {row["accountant"]: row for row in report.to_dict()["accountants"][side]}
+        rows = {row["accountant"]: row for row in plan_as_json(report)["accountants"][side]}
         twice[side] = rows["doubled"]
         assert list(rows) == ["rf_exact", "rf_renyi", "rf_zcdp", "doubled"]
         assert rows["doubled"]["is_bound"] is holds
     assert twice["holds"]["epsilon"] == pytest.approx(2 * exact, rel=1e-12)
-    (line,) = [line for line in report.lines() if line.startswith("| doubled")]
+    (line,) = [line for line in plan_as_lines(report) if line.startswith("| doubled")]
     assert ("yes" if holds else "NOT a bound") in line
     assert report.holds.accountant == "rf_exact"  # the first is the one that is claimed
 

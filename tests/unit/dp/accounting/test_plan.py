@@ -11,15 +11,11 @@ from hypothesis import strategies as st
 from support.releases import release_with
 
 from edp_mx.dp.accounting.choices import SCALES_SOURCES
-from edp_mx.dp.accounting.counting import (
-    as_published,
-    count_as_published,
-    count_what_holds,
-    counts_as_published,
-)
+from edp_mx.dp.accounting.counting import as_published, count_as_published, count_what_holds
 from edp_mx.dp.accounting.coverage import PRIVATE_INPUTS, Declaration
 from edp_mx.dp.accounting.decay import Decay
 from edp_mx.dp.accounting.entries import SCALES
+from edp_mx.dp.accounting.guarantee import guarantee
 from edp_mx.dp.accounting.plan import Plan
 from edp_mx.dp.accounting.release import Release
 from edp_mx.errors import UserError
@@ -63,7 +59,7 @@ def published(plan):
 
 def test_as_published_is_the_multiplier_as_it_is():
     plan = shuffled_plan(z=0.5, epochs=10, decay=Decay(), delta=5e-4)
-    given = {count.accountant: count for count in counts_as_published(plan, plan.entries())}
+    given = {count.accountant: count for count in guarantee(plan).by_accountant["as_published"]}
     assert given["rf_exact"].rho.value == pytest.approx(20)  # 10 / (2 * 0.25)
     assert published(plan).rho.value == pytest.approx(20)
     assert holds(plan).rho.value == pytest.approx(20 * 16)
