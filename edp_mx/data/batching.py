@@ -108,9 +108,7 @@ class PieceTable:
     """Word pieces of each distinct token, as a BERT reads them. Shapes: as in `WordTable`.
 
     Attributes:
-        frame: the pieces around an utterance's.
         room: how many pieces an utterance may have between them.
-        pad: id of the padding.
     """
 
     offsets: np.ndarray

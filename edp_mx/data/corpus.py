@@ -70,10 +70,7 @@ class Corpus:
 
 
 def load_corpus(
-    config: DataConfig,
-    *,
-    heartbeat: Heartbeat = no_heartbeat,
-    progress: Progress = no_progress,
+    config: DataConfig, *, heartbeat: Heartbeat = no_heartbeat, progress: Progress = no_progress
 ) -> Corpus:
     """Find, read (or make) and split a corpus; a large one is read once and cached (see `cache`).
 

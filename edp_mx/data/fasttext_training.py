@@ -61,13 +61,11 @@ def train_fasttext(
             what the vectors reveal of it.
         out_path: a .bin, which makes a vector of any word, or the words' vectors as text (.vec or
             .vec.gz), from which any program reads the same float32 values.
-        dimension: the dimension of a vector.
         words_path: for text, a public list with one word per line: these words are written, in its
             order, also those that the texts lack. Without one, the texts' words are written, the
             most frequent first.
         is_lowercase: whether the texts and the list are read in lower case.
         splits_punctuation: whether punctuation at the edge of a word becomes a word ("card?").
-        epochs: passes over the texts.
         min_count: rarer words have no vector of their own.
         buckets: vectors shared by all subwords. A .bin takes 4 · `dimension` bytes for each.
         threads: more than one is faster, but not repeatable.

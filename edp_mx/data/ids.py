@@ -27,7 +27,6 @@ def with_unique_ids(
 
     Args:
         ids: the same ids once more, which are read only if two of them have the same digest.
-        place: of the utterances, for the error.
     """
     digests = array("q")
     for utterance in utterances:

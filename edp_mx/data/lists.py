@@ -26,7 +26,6 @@ def tokens_of(
         source: a .txt or .txt.gz file with one utterance per line; else a corpus, as for
             `named_utterances`.
         size: how many utterances of a stand-in.
-        seed: of a stand-in.
         columns: which keys or columns of a corpus hold what; by default the usual ones.
     """
     if source.endswith(TEXTS):
@@ -62,7 +61,6 @@ def write_labels(
     """Write a list of labels, which says so if it was read from a private corpus.
 
     Args:
-        labels: from `labels_in`.
         private: the private corpora that the labels were read from, by their paths.
         declared_by: the option by which the user has declared these labels public; None if none.
     """

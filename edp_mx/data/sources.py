@@ -65,7 +65,6 @@ def named_utterances(
     Args:
         name: a path wins over a corpus of that name.
         size: how many utterances of a stand-in.
-        seed: of a stand-in.
         parts: where the utterances of each part are counted that a corpus was published in, as
             they are read.
         columns: which keys or columns hold what; by default the usual ones.

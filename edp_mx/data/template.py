@@ -43,7 +43,6 @@ class Frame:
 
         Args:
             template: words between blanks, for which `is_template` holds; [SEP] may be among them.
-            tokenizer: what spells them.
 
         Returns:
             Its pieces between [CLS] and [SEP].

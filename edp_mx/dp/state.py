@@ -10,12 +10,7 @@ import mxnet as mx
 import numpy as np
 from mxnet import gluon
 
-from edp_mx.dp.checkpoint_file import (
-    FACTS,
-    newest_whole,
-    refuse_damaged,
-    write_checkpoint,
-)
+from edp_mx.dp.checkpoint_file import FACTS, newest_whole, refuse_damaged, write_checkpoint
 from edp_mx.dp.weights import set_weights, weights_of
 from edp_mx.errors import UserError
 from edp_mx.runtime.distributed import Workers

@@ -93,14 +93,7 @@ class UnitLosses:
     def __call__(self, batches: Sequence[UnitBatch], *, epoch: int, step: int) -> Iterator[Losses]:
         """Yield the function for the losses (U,) of each chunk of a step, alike at every call."""
         for chunk in batches:
-            masks = (
-                self._mask_key,
-                self._seed,
-                self._rank,
-                epoch,
-                step,
-                *chunk.records.tolist(),
-            )
+            masks = (self._mask_key, self._seed, self._rank, epoch, step, *chunk.records.tolist())
             if self._has_public_masks:
                 masks = (self._seed, self._first_lane + chunk.first, epoch, step)
             yield partial(self._losses, chunk, masks)

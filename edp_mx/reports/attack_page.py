@@ -160,7 +160,7 @@ def _notes(attack: AttackOutcome) -> List[str]:
     notes = [
         f"{first.members} members and {first.non_members} non-members, each text once and on "
         f"one side only. Intervals: {100 * first.confidence:.0f} %, bootstrap over utterances; "
-        "they do not cover the variation between trained models.",
+        "they do not cover the variation between trained models."
     ]
     if first.non_members < 10_000:
         notes.append(

@@ -62,13 +62,7 @@ def verdict(
 def unknown_labels(
     utterances: Iterable[Utterance], vocabulary: Vocabulary, task: Task = INTENT_SLOT
 ) -> List[str]:
-    """Return wrapped lines on labels and slots that a model does not know, and so never answers.
-
-    Args:
-        utterances: annotated ones that are to be scored.
-        vocabulary: of the model.
-        task: of the model.
-    """
+    """Return wrapped lines on labels and slots that a model does not know, and so never answers."""
     known = {tag[2:] for tag in vocabulary.slots}
     intents = [utterance.intent for utterance in utterances]
     slots = [span.type for utterance in utterances for span in spans_of(utterance.slots)]

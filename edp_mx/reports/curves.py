@@ -35,7 +35,6 @@ class Panel(NamedTuple):
 
     Attributes:
         scale: of the y-axis: linear, log, or steep (log where the numbers span 30 times or more).
-        factor: by which the numbers are multiplied.
     """
 
     title: str

@@ -74,7 +74,6 @@ def plot_curve(
 
     Args:
         holds: the final ε that holds; where it is infinite, its reason replaces the curve.
-        name: of the run.
     """
     if holds.reasons:
         points = [EpsilonPoint(p.epochs, p.as_published, LogNumber(math.inf)) for p in points]

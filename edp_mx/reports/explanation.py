@@ -53,10 +53,7 @@ def explain_by_section(account: LedgerAccount) -> List[Tuple[str, List[str]]]:
     if account.differences:
         sections.append(("DIFFERENCES FROM THE PLAN", _bullets(account.differences)))
     sections += [
-        (
-            "WHAT NO EPSILON HERE COVERS",
-            _bullets([*spent.warnings, *spent.not_covered]),
-        ),
+        ("WHAT NO EPSILON HERE COVERS", _bullets([*spent.warnings, *spent.not_covered])),
         ("WHAT WOULD IMPROVE IT", _bullets(improvements(account))),
     ]
     return sections

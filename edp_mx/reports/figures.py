@@ -47,12 +47,9 @@ def build_panels(
 
     Args:
         count: of the panels; the rest of the grid is left empty.
-        width: of a panel, in inches.
-        height: the same.
-        columns: the largest number of columns.
+        width, height: of a panel, in inches.
         least_columns: the figure is at least as wide as so many, for its legend.
         below: room for a legend below the panels, in inches.
-        share_y: whether all have the same y-axis.
     """
     columns = min(count, columns)
     rows = -(-count // columns)

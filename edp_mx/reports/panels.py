@@ -20,12 +20,7 @@ _PADDING = 0.04  # inches
 
 
 class Picture(NamedTuple):
-    """Panels, side by side as far as the page is wide.
-
-    Attributes:
-        caption: a description of them.
-        panels: SVG elements, each with a text alternative.
-    """
+    """Panels, side by side as far as the page is wide."""
 
     caption: str
     panels: Sequence[str]

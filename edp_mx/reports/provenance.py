@@ -10,11 +10,7 @@ from edp_mx.runs.file_types import Machine
 
 
 def environments_of(machines: Iterable[Machine], what: str = "run") -> List[str]:
-    """Return a line for each machine with its versions, and how many runs it made.
-
-    Args:
-        what: was made on each.
-    """
+    """Return a line for each machine with its versions, and how many runs it made."""
     counts = Counter(map(_environment, machines))
     return [f"{text}: {count} {what}{'s' * (count > 1)}" for text, count in counts.items()]
 

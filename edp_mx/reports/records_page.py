@@ -35,9 +35,6 @@ ATTACKS = ("run", "attack", "by", "AUC %", "TPR % at a FPR of 1 %")
 def read(places: Sequence[Path], out: Path) -> Tuple[List[Record], List[AttackRecord]]:
     """Return the records of runs, and of attacks on them, below some places.
 
-    Args:
-        out: where the page is to be.
-
     Raises:
         UserError: there are none, or `out` does not end in .html.
     """
@@ -69,11 +66,7 @@ def summary_of(records: Sequence[Record]) -> str:
 def parts_of(
     records: Sequence[Record], attacks: Sequence[AttackRecord], command: str
 ) -> List[Part]:
-    """Return the parts of the page.
-
-    Args:
-        command: that makes the page anew.
-    """
+    """Return the parts of the page."""
     return [
         *ser_by_epsilon(records),
         *_attacks(attacks),

@@ -5,12 +5,7 @@ from __future__ import annotations
 import textwrap
 from typing import List, Sequence
 
-from edp_mx.reports.summary import (
-    footnotes,
-    format_epsilon,
-    format_holding_epsilon,
-    stated_note,
-)
+from edp_mx.reports.summary import footnotes, format_epsilon, format_holding_epsilon, stated_note
 from edp_mx.reports.table import WIDTH, render_table
 from edp_mx.runs.records import Found
 from edp_mx.tasks.registry import by_task

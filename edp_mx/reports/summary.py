@@ -132,7 +132,6 @@ def format_holding_epsilon(of: WithBounds, notes: List[str]) -> str:
     """Format the ε that holds for a run; if ∞, with its conditional value.
 
     Args:
-        of: the file that states it.
         notes: conditions in the table so far, to which a new one is added; stars refer to them.
     """
     holds, if_granted = format_epsilon(of.holds), format_epsilon(of.holds_if)

@@ -35,7 +35,6 @@ def plot_sweep(
     A ring marks the best trial.
 
     Args:
-        metric: of the scores.
         rung: the setting that grows from rung to rung, which the colours show; None without rungs.
         columns: of panels, at most.
     """

@@ -15,11 +15,7 @@ from edp_mx.runs.sweep.trial import Trial
 
 
 def describe_sweep(trials: Sequence[Trial], folder: Path) -> str:
-    """Return the table, failed and stopped trials, the best trial's `--set`, and the price.
-
-    Args:
-        folder: that has the trials' runs.
-    """
+    """Return the table, failed and stopped trials, the best trial's `--set`, and the price."""
     scored = sorted((t for t in trials if t.score is not None), key=lambda trial: trial.cost)
     keys = varied([trial.values for trial in trials])
     rows = [

@@ -92,8 +92,6 @@ class AttackRecord(AsRead):
     Attributes:
         run: the id of the attacked run, `record.run_id`; "" of an old record that does not say it.
         attacked_run: the hash of its settings.
-        name: of the run.
-        success: by the name of the result.
     """
 
     attack: str

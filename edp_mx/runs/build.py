@@ -119,10 +119,7 @@ def read_or_learn_pieces(
 
 
 def start_from_pretrained(
-    model: TaskModel,
-    config: ExperimentConfig,
-    vocabulary: Vocabulary,
-    checkpoint: Optional[Any],
+    model: TaskModel, config: ExperimentConfig, vocabulary: Vocabulary, checkpoint: Optional[Any]
 ) -> None:
     """Load word vectors, checkpoint and label words into the model, where there are any."""
     if config.data.embeddings.path is not None:

@@ -34,9 +34,6 @@ def check_files(
     """Refuse files that are absent, and a ledger that was cut; nothing is read that takes long.
 
     Neither the corpus nor the words are read, and no ε is counted: see `check`.
-
-    Args:
-        resumed: the run that would go on.
     """
     check_sizes(
         config.privacy.sampler,

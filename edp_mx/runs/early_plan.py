@@ -71,11 +71,7 @@ def plan_of_config(
         units=f"{UNITS[privacy.unit].record}s",
     )
     plan = plan_before_data(
-        privacy,
-        training,
-        sizes,
-        num_workers=num_workers,
-        corpus_is_public=_is_public(config),
+        privacy, training, sizes, num_workers=num_workers, corpus_is_public=_is_public(config)
     )
     return settled(plan, privacy.target_epsilon, key="privacy.target_epsilon")
 

@@ -24,7 +24,6 @@ def by_epoch(rows: Sequence[Mapping[str, Any]], task: Task) -> Columns:
 
     Args:
         rows: the lines of `metrics.jsonl`.
-        task: of the run.
     """
     count = min(len(rows), MOST_EPOCHS)
     places = [round(i * (len(rows) - 1) / max(1, count - 1)) for i in range(count)]

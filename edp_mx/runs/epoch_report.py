@@ -49,8 +49,6 @@ def describe_epoch(row: Mapping[str, Any], epochs: int, task: Task, *, left: flo
 
     Args:
         row: of `metrics.jsonl`; read from there, it has None for numbers that are not finite.
-        epochs: T.
-        task: whose scores the row has.
         left: until the end of the training, in seconds.
     """
     scores = (

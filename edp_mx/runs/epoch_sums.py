@@ -20,11 +20,7 @@ logger = logging.getLogger(__name__)
 
 
 def clipping_of(loop: TrainingLoop, unit: str) -> Dict[str, Any]:
-    """Return the clipping of an epoch by all workers, as columns of `metrics.jsonl`.
-
-    Args:
-        unit: that was clipped.
-    """
+    """Return the clipping of an epoch by all workers, as columns of `metrics.jsonl`."""
     parts = loop.workers.gather(astuple(loop.mechanism.clipping.take_statistics()))
     total = ClippingStatistics.sum([ClippingStatistics.of(part) for part in parts])
     if total.non_finite:

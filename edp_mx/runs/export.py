@@ -55,10 +55,6 @@ def export(
         more["more_settings"] = labels
     write_origin(folder / ORIGIN, origin_of(run.path))  # first: no weights without it
     write_checkpoint(
-        folder,
-        config=checkpoint.config,
-        tokenizer=checkpoint.tokenizer,
-        tensors=tensors,
-        **more,
+        folder, config=checkpoint.config, tokenizer=checkpoint.tokenizer, tensors=tensors, **more
     )
     return checkpoint

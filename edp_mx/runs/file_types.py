@@ -151,7 +151,6 @@ class Record(AsRead):
         test: the scores as shares of 1.
         validation: the scores of the epoch that the run ended with; None without a validation part.
         n: records of the training part, mostly utterances.
-        ledger_end: with which line the ledger ended.
         corpus_files: a keyed hash of a corpus of one's own.
         settings: those that differ from their defaults, by dotted key, also old ones.
         by_epoch: columns, from `runs.epoch_columns`.

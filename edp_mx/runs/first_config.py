@@ -135,7 +135,6 @@ class FirstConfig:
         delta: None for 1/(2n).
         start: None for drawn weights.
         words: a public list; None where the words are those of `start`.
-        labels: a list.
         label_note: what the file says about it.
     """
 
@@ -230,7 +229,6 @@ def first_config(
     Args:
         path: of the corpus.
         parts: how many utterances the corpus has in each part of its own.
-        columns: which keys or columns hold what.
         task: what is learned.
         unit: utterance or user.
         epsilon: that is to hold.

@@ -16,12 +16,7 @@ _LOG = re.compile(r"rank_\d+\.log")
 
 
 def after_interruption(run: RunDirectory, resume: str, *, is_new: bool) -> Iterator[str]:
-    """Yield lines for the console; remove the folder of a new run that has not begun.
-
-    Args:
-        resume: the command that resumes the run.
-        is_new: whether this start has made the folder.
-    """
+    """Yield lines for the console; remove the folder of a new run that has not begun."""
     if is_new and not has_begun(run):
         remove(run)
         yield f"nothing was trained and nothing released; {run.path} was removed"

@@ -79,9 +79,6 @@ def measurements(
 
     A seed that was trained twice counts twice, unless both came to the very same scores: without
     noise a training may repeat itself, which does not show how far runs differ.
-
-    Args:
-        is_shown: whether a record counts.
     """
     groups: Dict[Tuple[Any, ...], Dict[str, Record]] = defaultdict(dict)
     for record in filter(is_shown, records):

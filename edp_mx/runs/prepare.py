@@ -66,7 +66,6 @@ class Prepared:
 
         Args:
             folder: of the run, whose disk has room for the outputs.
-            heartbeat: called while they are computed.
 
         Returns:
             Itself where no layer at the bottom is frozen. Parameters are shared either way.

@@ -15,14 +15,7 @@ from edp_mx.data.fingerprint import is_same, keyed
 from edp_mx.data.origin import ORIGIN
 from edp_mx.errors import UserError
 from edp_mx.runs.epoch_columns import by_epoch
-from edp_mx.runs.file_types import (
-    Environment,
-    Machine,
-    Privacy,
-    Record,
-    Results,
-    Scores,
-)
+from edp_mx.runs.file_types import Environment, Machine, Privacy, Record, Results, Scores
 from edp_mx.runs.ledger_evidence import END
 from edp_mx.runs.recount import privacy_of
 from edp_mx.runs.run_directory import RunDirectory
@@ -76,7 +69,6 @@ def settings_hash(settings: Dict[str, Any], workers: int) -> str:
     """Return sixteen hexadecimal digits for the settings that decide a result.
 
     Args:
-        settings: from `settings_of`.
         workers: how many trained: each clips its own micro-batch.
     """
     whole = json.dumps([RESULTS_VERSION, workers, settings], sort_keys=True)

@@ -7,17 +7,7 @@ import fnmatch
 import json
 import math
 from pathlib import Path
-from typing import (
-    Any,
-    Callable,
-    Dict,
-    Iterable,
-    Iterator,
-    List,
-    NamedTuple,
-    Sequence,
-    Tuple,
-)
+from typing import Any, Callable, Dict, Iterable, Iterator, List, NamedTuple, Sequence, Tuple
 
 from edp_mx.errors import UserError
 from edp_mx.runs.file_types import Record, Results

@@ -131,8 +131,7 @@ def _after(ledger: Ledger, epoch: int) -> Dict[str, Any]:
     plan, is_stopped = ledger.plan, ledger.is_stopped
     what = [plan.to_dict(), is_stopped, [entry.to_dict() for entry in entries]]
     return _remembered(
-        ["epoch", what],
-        lambda: epsilons_of(guarantee(plan, entries, is_stopped=is_stopped)),
+        ["epoch", what], lambda: epsilons_of(guarantee(plan, entries, is_stopped=is_stopped))
     )
 
 

@@ -14,13 +14,7 @@ from typing import TYPE_CHECKING, Any, Dict, Iterator, List, Optional, Type, Typ
 
 from edp_mx.dp.checkpoint_file import remove_checkpoints
 from edp_mx.errors import UserError
-from edp_mx.runs.file_types import (
-    KINDS_OF_FILES,
-    Environment,
-    Results,
-    Scores,
-    check_epoch,
-)
+from edp_mx.runs.file_types import KINDS_OF_FILES, Environment, Results, Scores, check_epoch
 from edp_mx.runtime.files import remove_leftovers, write_json, write_text
 from edp_mx.runtime.json_text import NotJSON, parse_json, read_json
 from edp_mx.runtime.structured import AsRead, structure_file, unstructure
@@ -97,11 +91,7 @@ class RunDirectory:
         return run
 
     def resume_command(self, num_workers: Optional[int] = None) -> str:
-        """Return the command that resumes the run, with as many workers as it has had.
-
-        Args:
-            num_workers: the workers of the run, if the caller knows them.
-        """
+        """Return the command that resumes the run, with as many workers as it has had."""
         if num_workers is None:
             num_workers = self.num_workers()
         if num_workers == 1:

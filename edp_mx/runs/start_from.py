@@ -31,7 +31,6 @@ class RunStart:
     """The weights and the vocabulary of a finished run.
 
     Attributes:
-        folder: of the run.
         weights: by name; adapters are merged, and a model with adapters gets new ones.
         intents: its `model.intents`.
         part: its `model.trained`.
@@ -92,8 +91,6 @@ class RunStart:
         if its labels are the same, or row by row if `by_names`: see `models.label_names`.
 
         Args:
-            model: ours.
-            vocabulary: ours.
             intents: our `model.intents`; with another than the run's, its intent head is left out.
             by_names: whether labels that differ go by what is alike in their names.
 

@@ -52,7 +52,6 @@ def write_start(
 
     Args:
         fingerprints: of the parts of the corpus, by their names; they are keyed here.
-        vocabulary: as `vocabulary.json` has it.
     """
     prints = {part: keyed(value) for part, value in fingerprints.items()}
     run.write("vocabulary", vocabulary)
@@ -61,10 +60,7 @@ def write_start(
 
 
 def refuse_other_start(
-    run: RunDirectory,
-    *,
-    fingerprints: Mapping[str, str],
-    vocabulary: Dict[str, Any],
+    run: RunDirectory, *, fingerprints: Mapping[str, str], vocabulary: Dict[str, Any]
 ) -> None:
     """Compare the inputs of a resumed run with the ones that `write_start` wrote.
 

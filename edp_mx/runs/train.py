@@ -58,7 +58,6 @@ def train(
         workers: this worker among all; each calls this with the same arguments.
         run: a folder that exists; only rank 0 writes to it. Where it holds a checkpoint, the run
             goes on from there, with fresh noise.
-        parting: what a worker says if the job is ended.
 
     Returns:
         The scores on the test part.

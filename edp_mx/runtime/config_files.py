@@ -24,7 +24,6 @@ def read_settings(
     """Read settings from files, each of which overrides those before it; `overrides` come last.
 
     Args:
-        kind: the dataclass to fill.
         complete: fills in settings that others imply, before the values are checked.
 
     Raises:

@@ -146,8 +146,5 @@ def _object(pairs: List[Tuple[str, Any]]) -> Dict[str, Any]:
 
 _READER = json.JSONDecoder(parse_constant=_refuse, parse_float=_number, object_pairs_hook=_object)
 _CAREFUL_READER = json.JSONDecoder(
-    parse_constant=_refuse,
-    parse_float=_number,
-    parse_int=_whole_number,
-    object_pairs_hook=_object,
+    parse_constant=_refuse, parse_float=_number, parse_int=_whole_number, object_pairs_hook=_object
 )

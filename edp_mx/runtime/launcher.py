@@ -25,13 +25,7 @@ from horovod.runner.common.util.settings import Settings
 from horovod.runner.http import http_server
 
 from edp_mx.errors import UserError
-from edp_mx.runtime.processes import (
-    EXIT_ASKED,
-    EXIT_HUNG_UP,
-    EXIT_NO_SSH,
-    asked_to_end,
-    on_ending,
-)
+from edp_mx.runtime.processes import EXIT_ASKED, EXIT_HUNG_UP, EXIT_NO_SSH, asked_to_end, on_ending
 
 # How long workers wait for each other, in seconds. By itself Gloo gives up after 30, when a worker
 # that was suspended for a while may still go on; the watchdog ends a job long before this.

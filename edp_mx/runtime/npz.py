@@ -38,11 +38,7 @@ def write_npz(file: BinaryIO, arrays: Mapping[str, np.ndarray], *, compress: boo
 
 
 def read_arrays(
-    path: Path,
-    kind: str,
-    *,
-    only: Optional[Sequence[str]] = None,
-    advice: str = "",
+    path: Path, kind: str, *, only: Optional[Sequence[str]] = None, advice: str = ""
 ) -> Arrays:
     """Read a `.npz`, or the arrays in `only` that are there; `kind` says what it should be.
 

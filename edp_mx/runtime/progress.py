@@ -59,12 +59,7 @@ def start_logging(*, is_first: bool, file: Optional[Path] = None) -> None:
         root.addHandler(log)
 
 
-PIPE_PACE: Dict[str, Any] = {
-    "mininterval": 10.0,
-    "delay": 10.0,
-    "ascii": " =",
-    "ncols": 72,
-}
+PIPE_PACE: Dict[str, Any] = {"mininterval": 10.0, "delay": 10.0, "ascii": " =", "ncols": 72}
 
 
 class _Bar(tqdm):

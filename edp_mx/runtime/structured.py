@@ -100,8 +100,7 @@ def unstructure(value: Any) -> Any:
 def choose_kind(kind: type, choose: Callable[[Any], type]) -> None:
     """Let a mapping decide which dataclass it is to become, wherever `kind` is asked for."""
     _CONVERTER.register_structure_hook_func(
-        lambda asked: asked is kind,
-        lambda value, _: _CONVERTER.structure(value, choose(value)),
+        lambda asked: asked is kind, lambda value, _: _CONVERTER.structure(value, choose(value))
     )
 
 
@@ -129,8 +128,7 @@ def _converter() -> Converter:
     for scalar in _NAMES:
         converter.register_structure_hook(scalar, _strict)
     converter.register_structure_hook_factory(
-        dataclasses.is_dataclass,
-        lambda cls: _from_mapping(cls, converter),
+        dataclasses.is_dataclass, lambda cls: _from_mapping(cls, converter)
     )
     converter.register_unstructure_hook_factory(
         lambda cls: isinstance(cls, type) and issubclass(cls, AsRead),

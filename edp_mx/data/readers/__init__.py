@@ -44,7 +44,6 @@ def read_utterances(
     """Read a whole corpus, its own parts one after the other.
 
     Args:
-        path: a file, or a folder in one of the formats.
         layout: "auto" (recognised by the names of files), or one of `FORMATS`.
         columns: which keys or columns hold what; by default the usual ones.
 

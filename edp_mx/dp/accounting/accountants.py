@@ -131,13 +131,7 @@ ACCOUNTANTS: Dict[str, Accountant] = {
             lambda steps, delta: {"epsilon": log_of(epsilon_poisson_rdp(steps, delta=delta))},
             neighbours=("zero_out",),
         ),
-        Accountant(
-            "gdp_clt",
-            "poisson",
-            "exact",
-            _gdp_clt,
-            is_bound=False,
-        ),
+        Accountant("gdp_clt", "poisson", "exact", _gdp_clt, is_bound=False),
         Accountant(
             "paper_rs",
             "poisson",

@@ -77,11 +77,7 @@ def permitted_steps(plan: Plan, spent: Sequence[Entry], epoch: int, *, first: in
 
 
 def committed_entries(
-    plan: Plan,
-    spent: Sequence[Entry],
-    *,
-    first_epoch: Optional[int] = None,
-    first_step: int = 0,
+    plan: Plan, spent: Sequence[Entry], *, first_epoch: Optional[int] = None, first_step: int = 0
 ) -> Tuple[Entry, ...]:
     """Return the entries of a ledger and all further ones that the run might have made.
 

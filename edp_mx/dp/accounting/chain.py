@@ -49,10 +49,6 @@ class Chain:
     def check(self, line: bytes, value: Dict[str, Any]) -> Dict[str, Any]:
         """Return the object that `add` was given.
 
-        Args:
-            line: as in the file, without its newline.
-            value: the object in it.
-
         Raises:
             UserError: it is not the line that `add` wrote here.
         """

@@ -56,12 +56,7 @@ CLIP_RULES = {"abadi": clip_factors, "automatic": automatic_factors}
 
 @dataclass(frozen=True)
 class ClippingWay:
-    """One way of clipping; ε is the same for all.
-
-    Attributes:
-        takes_many: many units are clipped from one backward pass.
-        not_covered: further assumptions of its ε.
-    """
+    """One way of clipping; ε is the same for all."""
 
     takes_many: bool = False
     not_covered: Tuple[str, ...] = ()

@@ -19,13 +19,7 @@ from edp_mx.dp.accounting.decay import Decay
 from edp_mx.dp.accounting.samplers import SAMPLERS
 from edp_mx.dp.accounting.units import MECHANISMS, UNITS, unit_of
 from edp_mx.errors import UserError
-from edp_mx.runtime.limits import (
-    LEAST_DELTA,
-    LEAST_NORM,
-    MOST_AT_ONCE,
-    MOST_COUNTED,
-    MOST_NORM,
-)
+from edp_mx.runtime.limits import LEAST_DELTA, LEAST_NORM, MOST_AT_ONCE, MOST_COUNTED, MOST_NORM
 from edp_mx.runtime.settings import SettingError, Settings, setting
 
 _PRIVATE_PRICE = ("published", "dp_release", "norm")  # variant, layer_scales, layer_scales_unit

@@ -6,12 +6,7 @@ import dataclasses
 from dataclasses import dataclass
 from typing import Any, Dict, Iterable, List, Mapping, Tuple
 
-from edp_mx.dp.accounting.choices import (
-    NEIGHBOURS,
-    check_choice,
-    check_count,
-    check_multiplier,
-)
+from edp_mx.dp.accounting.choices import NEIGHBOURS, check_choice, check_count, check_multiplier
 from edp_mx.dp.accounting.samplers import SAMPLERS, Sampling
 from edp_mx.errors import UserError
 from edp_mx.runtime.limits import MOST_POISSON_STEPS

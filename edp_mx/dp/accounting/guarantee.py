@@ -213,7 +213,6 @@ def guarantee(
     """Count the ε of a run, both ways, and state its limits.
 
     Args:
-        plan: the run's own.
         entries: of its ledger; by default all that are planned.
         delta: at which to count; left out, the plan's own.
         is_stopped: the program ended the run because of its results.

@@ -6,12 +6,7 @@ import math
 from dataclasses import dataclass, replace
 from typing import Optional, Sequence, Tuple
 
-from edp_mx.dp.accounting.choices import (
-    ADJACENCIES,
-    VARIANTS,
-    check_choice,
-    check_rate,
-)
+from edp_mx.dp.accounting.choices import ADJACENCIES, VARIANTS, check_choice, check_rate
 from edp_mx.dp.accounting.clippings import CLIP_RULES
 from edp_mx.dp.accounting.events import Event
 from edp_mx.dp.accounting.samplers import SAMPLERS, Sampling

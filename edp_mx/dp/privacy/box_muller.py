@@ -5,12 +5,7 @@ from __future__ import annotations
 from typing import Tuple
 
 import numpy as np
-from cryptography.hazmat.primitives.ciphers import (
-    AEADEncryptionContext,
-    Cipher,
-    algorithms,
-    modes,
-)
+from cryptography.hazmat.primitives.ciphers import AEADEncryptionContext, Cipher, algorithms, modes
 
 from edp_mx.runtime.kernels import kernels
 

@@ -23,12 +23,7 @@ TryOn = Tuple[Callable[[Any], mx.nd.NDArray], Callable[[np.ndarray], Any], int]
 
 
 def clipping_for(
-    kind: str,
-    release: Release,
-    flat: FlatGradients,
-    network: gluon.Block,
-    *,
-    chunk_size: int,
+    kind: str, release: Release, flat: FlatGradients, network: gluon.Block, *, chunk_size: int
 ) -> NormClipping:
     """Build the clipping of the gradients of the release's units, by its name in `CLIPPINGS`."""
     builders: Dict[str, Callable[[], NormClipping]] = {

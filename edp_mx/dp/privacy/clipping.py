@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import sys
 from abc import ABC, abstractmethod
 from dataclasses import astuple, dataclass
@@ -108,11 +107,6 @@ class Clipping(ABC):
         self.flat = flat
         self._sum = RunningSum(flat.size)
 
-    @property
-    @abstractmethod
-    def sensitivity(self) -> float:
-        """The most by which one unit can move the sum, in the scaled space: ‖(Δ_k / α_k)_k‖₂."""
-
     @abstractmethod
     def _add(self, losses: Losses) -> Tuple[np.ndarray, float, mx.nd.NDArray]:
         """Return the sum over one chunk (P,) float32, the factor due on it, and the losses (U,).
@@ -164,10 +158,6 @@ class Unclipped(Clipping):
 
     def __init__(self, *, flat: FlatGradients) -> None:
         super().__init__(flat=flat, chunk_size=sys.maxsize)
-
-    @property
-    def sensitivity(self) -> float:
-        return math.inf
 
     def _add(self, losses: Losses) -> Tuple[np.ndarray, float, mx.nd.NDArray]:
         made = self._backward(losses)  # (U,)

@@ -144,10 +144,7 @@ class FlatGradients:
         return norms
 
     def _add_up(
-        self,
-        of_chunk: Callable[[np.ndarray], float],
-        gradients: np.ndarray,
-        numbers: Sequence[int],
+        self, of_chunk: Callable[[np.ndarray], float], gradients: np.ndarray, numbers: Sequence[int]
     ) -> np.ndarray:
         """Add up, for each of these layers, what a function says of its chunks; (n,) float64."""
         chunks = [

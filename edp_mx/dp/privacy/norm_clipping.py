@@ -19,25 +19,23 @@ class NormClipping(Clipping):
     """Σ_j min(1, C / ‖(g_j,k / α_k)_k‖₂) g_j over units j.
 
     Args:
-        flat: see `Clipping`.
-        chunk_size: see `Clipping`.
         release: of a step, with the C, α and rule that the noise goes by as well.
 
-    Guarantee: see `sensitivity`.
+    Guarantee: one unit moves the sum by at most C in the scaled space, whatever the gradients are.
+        Let u_j = f(‖A⁻¹ g_j‖₂) g_j with A = diag(α), f(x) = min(1, C / x) or, by the automatic
+        rule, C / (x + γ), and u_j = 0 where g_j is not finite. For given weights and dropout masks,
+        the sum over a set of units and the sum over the same set without unit j differ by u_j, and
+        ‖A⁻¹ u_j‖₂ ≤ C. Each loss must be that of a single unit and depend on no other; the caller
+        is responsible for that.
 
-    Edge cases: a unit whose gradient is not finite adds nothing and is counted; one of norm zero is
-    not scaled.
+    Edge cases: norms are right to 1e-5. Chunks are summed in float64, also those of one unit;
+    inside a chunk ghost clipping multiplies in float32 (docs/privacy.md, section 10). A unit whose
+    gradient is not finite adds nothing and is counted; one of norm zero is not scaled.
 
     Source: Abadi et al. (2016), Algorithm 1; α_k as in eDP-SGD, section 3.
     """
 
-    def __init__(
-        self,
-        *,
-        flat: FlatGradients,
-        release: Release,
-        chunk_size: int,
-    ) -> None:
+    def __init__(self, *, flat: FlatGradients, release: Release, chunk_size: int) -> None:
         super().__init__(flat=flat, chunk_size=chunk_size)
         scales = release.layer_scales
         if scales is None:
@@ -49,21 +47,6 @@ class NormClipping(Clipping):
         self.release = release
         self._factors_of = CLIP_RULES[release.clip_rule]
         self._inverse_squares = 1 / np.square(scales)  # (L,)
-
-    @property
-    def sensitivity(self) -> float:
-        """C, whatever the gradients are.
-
-        Formal guarantee: let u_j = f(‖A⁻¹ g_j‖₂) g_j with A = diag(α), f(x) = min(1, C / x) or, by
-        the automatic rule, C / (x + γ), and u_j = 0 where g_j is not finite. For given weights and
-        dropout masks, the sum over a set of units and the sum over the same set without unit j
-        differ by u_j, and ‖A⁻¹ u_j‖₂ ≤ C. Each loss must be that of a single unit and depend on no
-        other; the caller is responsible for that.
-
-        Edge cases: norms are right to 1e-5. Chunks are summed in float64, also those of one unit;
-        inside a chunk ghost clipping multiplies in float32 (docs/privacy.md, section 10).
-        """
-        return self.release.max_grad_norm
 
     @abstractmethod
     def squared_norms(self, losses: Losses) -> np.ndarray:

@@ -26,9 +26,7 @@ def scales_by_release(
     Args:
         backward_passes: each iteration makes one backward pass on a micro-batch of this worker that
             shares no record with any other (of any worker), and leaves its gradient in `flat`.
-        noise: this worker's own stream.
         num_workers: N; all take part with their own passes and their own noise.
-        mean_over_workers: averages an array over all workers.
 
     Guarantee: see `ScaleRelease`. Only the noisy sum leaves the worker. An iteration must be a
         function of its own records: dropout is to be seeded anew before each.

@@ -11,13 +11,7 @@ import numpy as np
 from scipy.signal import lfilter
 
 from edp_mx.dp.accounting.lognumber import exp_of
-from edp_mx.dp.accounting.pld.convolution import (
-    Group,
-    Lattice,
-    Mass,
-    convolve,
-    split_up,
-)
+from edp_mx.dp.accounting.pld.convolution import Group, Lattice, Mass, convolve, split_up
 from edp_mx.dp.accounting.pld.multiplier_groups import Part
 from edp_mx.dp.accounting.pld.pairs import OUTSIDE, Cells, cells_of
 from edp_mx.dp.accounting.pld.window import Window, window_of

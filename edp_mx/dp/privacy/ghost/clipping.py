@@ -42,12 +42,7 @@ class GhostClipping(NormClipping):
     """
 
     def __init__(
-        self,
-        *,
-        flat: FlatGradients,
-        network: gluon.Block,
-        release: Release,
-        chunk_size: int,
+        self, *, flat: FlatGradients, network: gluon.Block, release: Release, chunk_size: int
     ) -> None:
         super().__init__(flat=flat, release=release, chunk_size=chunk_size)
         self._layer_of = {

@@ -71,8 +71,7 @@ def _sums_by_key(
     since_new = indices - np.maximum.accumulate(np.where(is_new, indices, 0))  # (K,)
     starts = np.flatnonzero(since_new % explicit.SUM_BLOCK == 0)  # (P,), P ≥ S
     matrix = sparse.csr_matrix(
-        (weights[order], positions[order], np.r_[starts, len(keys)]),
-        shape=(len(starts), len(rows)),
+        (weights[order], positions[order], np.r_[starts, len(keys)]), shape=(len(starts), len(rows))
     )
     parts = matrix @ rows  # (P, d)
     firsts = np.flatnonzero(is_new[starts])  # (S,)

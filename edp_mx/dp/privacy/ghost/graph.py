@@ -48,7 +48,6 @@ class Graph:
     """The operators of a hybrid block in an order in which they can run.
 
     Args:
-        block: of a network.
         num_inputs: how many inputs it is given; None for those without a default.
 
     Attributes:

@@ -112,7 +112,7 @@ def test_one_unit_moves_the_sum_by_the_clipping_norm_at_most(rule, others, one, 
     for segment, scale in zip(flat.segments, SCALES):
         scaled[segment] = (with_it - without)[segment] / scale
     assert np.isfinite(with_it).all()
-    assert np.linalg.norm(scaled) <= clipping.sensitivity * (1 + 1e-6)
+    assert np.linalg.norm(scaled) <= clipping.release.max_grad_norm * (1 + 1e-6)
 
 
 @pytest.mark.parametrize(
