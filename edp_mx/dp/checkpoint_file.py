@@ -87,7 +87,7 @@ def newest_whole(path: Path) -> Optional[Path]:
 def newest_mark(path: Path) -> Optional[LedgerMark]:
     """Return the end of the ledger at the newest whole checkpoint; None if there is none."""
     newest = newest_whole(path)
-    return None if newest is None else read_ledger_mark(newest, is_checked=True)
+    return None if newest is None else read_ledger_mark(newest)
 
 
 def damage_of(path: Path) -> str:
@@ -172,15 +172,11 @@ def place_of(path: Path) -> Tuple[int, int]:
     return int(found[_PLACE[0]]), int(found.get(_PLACE[1], 0))
 
 
-def read_ledger_mark(path: Path, *, is_checked: bool = False) -> LedgerMark:
+def read_ledger_mark(path: Path) -> LedgerMark:
     """Read how far the ledger had come when a checkpoint was written, without its weights.
 
-    Args:
-        is_checked: whether the checksum of the whole file need not be looked at, which takes long
-            for a large one.
+    The checksum of the whole file is not looked at, which takes long for a large one.
     """
-    if not is_checked:
-        refuse_damaged(path)
     found = read_arrays(path, "a checkpoint", only=_LEDGER)
     if len(found) < len(_LEDGER):
         raise UserError(f"{path} does not say how far its ledger had come: it is damaged")

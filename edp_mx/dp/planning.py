@@ -89,19 +89,13 @@ def _release_of(privacy: PrivacyConfig, sizes: Sizes, num_workers: int) -> Optio
 
 
 def _delta_of(privacy: PrivacyConfig, sizes: Sizes, *, corpus_is_public: bool) -> float:
-    if sizes.num_units is not None:
-        return choose_delta(
-            num_examples=sizes.num_units,
-            delta=privacy.delta,
-            delta_mode=privacy.delta_mode,
-            corpus_is_public=corpus_is_public,
-        )
-    if privacy.delta is None and privacy.delta_mode != "paper":
+    n, delta, mode = sizes.num_units, privacy.delta, privacy.delta_mode
+    if n is None and delta is None and mode != "paper":
         raise UserError("give delta, or the number of examples n, from which 1/(2n) follows")
     return choose_delta(
-        num_examples=1,
-        delta=privacy.delta,
-        delta_mode=privacy.delta_mode,
+        num_examples=1 if n is None else n,
+        delta=delta,
+        delta_mode=mode,
         corpus_is_public=corpus_is_public,
     )
 

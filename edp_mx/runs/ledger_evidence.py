@@ -108,5 +108,5 @@ def _mark(run: RunDirectory) -> Optional[LedgerMark]:
     """The mark of the newest checkpoint that has one which can be read."""
     for path in checkpoints(run.checkpoint):
         with suppress(UserError):
-            return read_ledger_mark(path, is_checked=True)
+            return read_ledger_mark(path)
     return None

@@ -119,19 +119,11 @@ def prepare_corpus(
     checkpoint = start_for(config)
     vocabulary = vocabulary or vocabulary_for(config, corpus, checkpoint)
     workers.agree("the vocabulary", short_hash(vocabulary.to_json()))
-    encoded = encode_parts(config, corpus, vocabulary)
+    train, validation, test = encode_parts(config, corpus, vocabulary).values()
     model = model_for(config, vocabulary, device(workers))
     start_from_pretrained(model, config, vocabulary, checkpoint)
     users = _training_users(config, corpus)
-    return Prepared(
-        corpus=corpus,
-        vocabulary=vocabulary,
-        train=encoded["train"],
-        validation=encoded["validation"],
-        test=encoded["test"],
-        model=model,
-        users=users,
-    )
+    return Prepared(corpus, vocabulary, train, validation, test, model, users)
 
 
 def _training_users(config: ExperimentConfig, corpus: Corpus) -> Optional[np.ndarray]:

@@ -14,7 +14,7 @@ from edp_mx.errors import UserError
 from edp_mx.runs.attack_files import AttackRecord
 from edp_mx.runs.file_types import Record
 from edp_mx.runs.record import run_id
-from edp_mx.runtime.files import write_text
+from edp_mx.runtime.files import read_bytes, write_text
 from edp_mx.runtime.json_text import json_in
 from edp_mx.runtime.structured import structure_file, unstructure
 
@@ -45,11 +45,7 @@ def read_lines(path: Path) -> Iterator[Union[Record, AttackRecord]]:
     Raises:
         UserError: a line is torn or is no record; it names the file and the line.
     """
-    try:
-        lines = path.read_bytes().split(b"\n")
-    except OSError as error:
-        raise UserError(f"cannot read {path}: {error.strerror}") from error
-    for number, line in enumerate(lines, start=1):
+    for number, line in enumerate(read_bytes(path).split(b"\n"), start=1):
         if line:
             place = f"{path}, line {number}"
             value = json_in(line, place)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Dict, Iterator, List, Optional, Type, Typ
 from edp_mx.dp.checkpoint_file import remove_checkpoints
 from edp_mx.errors import UserError
 from edp_mx.runs.file_types import KINDS_OF_FILES, Environment, Results, Scores, check_epoch
-from edp_mx.runtime.files import remove_leftovers, write_json, write_text
+from edp_mx.runtime.files import read_bytes, remove_leftovers, write_json, write_text
 from edp_mx.runtime.json_text import NotJSON, parse_json, read_json
 from edp_mx.runtime.structured import AsRead, structure_file, unstructure
 from edp_mx.runtime.yaml_tree import read_mapping
@@ -229,10 +229,7 @@ class RunDirectory:
         """Return the lines of `metrics.jsonl`, if there are any; a torn last line is left out."""
         if not self.metrics.exists():
             return []
-        try:
-            lines = self.metrics.read_bytes().splitlines()
-        except OSError as error:
-            raise UserError(f"cannot read {self.metrics}: {error.strerror}") from error
+        lines = read_bytes(self.metrics).splitlines()
         rows: List[Dict[str, Any]] = []
         task = self.task
         for number, line in enumerate(lines, start=1):

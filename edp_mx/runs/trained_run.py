@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, List, Optional, Sequence
+from typing import List, Optional, Sequence
 
 import mxnet as mx
 
@@ -106,12 +106,12 @@ class TrainedRun:
         return encode_part(self.config, utterances, self.vocabulary, "given")
 
 
-def load_run(path: Path, context: Any = None) -> TrainedRun:
+def load_run(path: Path) -> TrainedRun:
     """Load a run that has trained to its end."""
     run = RunDirectory.trained(path)
     config = load_config(run.config)
     vocabulary = Vocabulary.from_json(run.read("vocabulary"))
-    model = model_for(config, vocabulary, context or device(ALONE))
+    model = model_for(config, vocabulary, device(ALONE))
     load_weights(model, run.weights)
     mx.nd.waitall()
     return TrainedRun(run, config, vocabulary, model)

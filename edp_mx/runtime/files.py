@@ -98,6 +98,15 @@ def _umask() -> int:
     return mask
 
 
+def read_bytes(path: PathLike, most: int = -1) -> bytes:
+    """Return the first bytes of a file, by default all; refuse one that cannot be read."""
+    try:
+        with open(path, "rb") as file:
+            return file.read(most)
+    except OSError as error:
+        raise UserError(f"cannot read {path}: {error.strerror}") from error
+
+
 def write_text(path: PathLike, text: str) -> None:
     """Write UTF-8 text, completely or not at all."""
     with whole_file(path) as file:

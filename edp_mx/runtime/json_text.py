@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import re
 from collections import Counter
 from pathlib import Path
 from typing import Any, Dict, List, Optional, Tuple, Union
 
 from edp_mx.errors import UserError
+from edp_mx.runtime.files import read_bytes
 
 MOST_BYTES, MOST_NESTED = 2**27, 2**21  # of a text; lists and objects in it
 MOST_DEPTH, MOST_DIGITS = 100, 30
@@ -71,13 +73,9 @@ def json_in(text: Union[str, bytes], place: str) -> Any:
 def read_json(path: Any) -> Any:
     """Read a JSON file; errors name the file and the line."""
     path = Path(path)
-    try:
-        if path.exists() and not path.is_file():
-            raise UserError(f"{path} is not a file")
-        with path.open("rb") as file:
-            content = file.read(MOST_BYTES + 1)
-    except OSError as error:
-        raise UserError(f"cannot read {path}: {error.strerror}") from error
+    if os.path.exists(path) and not os.path.isfile(path):
+        raise UserError(f"{path} is not a file")
+    content = read_bytes(path, MOST_BYTES + 1)
     try:
         return parse_json(content)
     except NotJSON as error:

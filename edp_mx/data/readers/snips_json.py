@@ -10,6 +10,7 @@ from edp_mx.data.readers.assembly import Assembler, Chunk, tag_chunks
 from edp_mx.data.readers.format import Format, Sources, relative_sources, single_file
 from edp_mx.data.utterance import Utterance
 from edp_mx.errors import UserError
+from edp_mx.runtime.files import read_bytes
 from edp_mx.runtime.json_text import MOST_BYTES, NotJSON, parse_json
 
 
@@ -47,11 +48,7 @@ def _read(path: Path, assembler: Assembler, id_prefix: str) -> Iterator[Utteranc
 
 def _read_document(path: Path) -> Dict[str, Any]:
     """Read JSON in either of the two encodings in which it was published."""
-    try:
-        with path.open("rb") as file:
-            content = file.read(MOST_BYTES + 1)
-    except OSError as error:
-        raise UserError(f"cannot read {path}: {error.strerror}") from error
+    content = read_bytes(path, MOST_BYTES + 1)
     try:
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError:

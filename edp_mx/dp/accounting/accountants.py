@@ -13,7 +13,12 @@ from edp_mx.dp.accounting.lognumber import LogNumber, log_of
 from edp_mx.dp.accounting.pld.interval import epsilon_poisson_pld, upper_epsilon_poisson_pld
 from edp_mx.dp.accounting.rdp import epsilon_poisson_rdp
 from edp_mx.dp.accounting.release import Release
-from edp_mx.dp.accounting.zcdp import CONVERSIONS, log_rho_of, yu_rs_of_steps
+from edp_mx.dp.accounting.zcdp import (
+    CONVERSIONS,
+    log_epsilon_gdp_clt,
+    log_rho_of,
+    yu_rs_of_steps,
+)
 from edp_mx.errors import UserError
 
 if TYPE_CHECKING:
@@ -81,12 +86,6 @@ def _poisson_pld(composition: Composition, delta: float) -> Dict[str, float]:
     return logs
 
 
-def _gdp_clt(composition: Composition, delta: float) -> Dict[str, float]:
-    from edp_mx.dp.accounting.gdp import log_epsilon_gdp_clt  # here, since shuffled runs need none
-
-    return {"epsilon": log_epsilon_gdp_clt(composition, delta)}
-
-
 def _paper_rs(composition: Composition, delta: float) -> Dict[str, float]:
     """The same steps as Yu et al. (2019) estimate them; NOT a bound."""
     steps = [
@@ -131,7 +130,13 @@ ACCOUNTANTS: Dict[str, Accountant] = {
             lambda steps, delta: {"epsilon": log_of(epsilon_poisson_rdp(steps, delta=delta))},
             neighbours=("zero_out",),
         ),
-        Accountant("gdp_clt", "poisson", "exact", _gdp_clt, is_bound=False),
+        Accountant(
+            "gdp_clt",
+            "poisson",
+            "exact",
+            lambda steps, delta: {"epsilon": log_epsilon_gdp_clt(steps, delta)},
+            is_bound=False,
+        ),
         Accountant(
             "paper_rs",
             "poisson",

@@ -40,13 +40,10 @@ def account_for(path: PathLike, *, delta: Optional[float] = None) -> LedgerAccou
     ledger = read_ledger(path)
     spent = guarantee(ledger.plan, ledger.entries, delta=delta, is_stopped=ledger.is_stopped)
     found = differences(ledger)
-    planned = guarantee(ledger.plan, _planned(ledger), delta=delta) if found else spent
+    planned = spent
+    if found:  # all that was planned, as far as the budget goes
+        planned = guarantee(ledger.plan, committed_entries(ledger.plan, ()), delta=delta)
     return LedgerAccount(ledger, spent, planned, found)
-
-
-def _planned(ledger: Ledger) -> Tuple[Entry, ...]:
-    """All that was planned, as far as the budget goes."""
-    return committed_entries(ledger.plan, ())
 
 
 def differences(ledger: Ledger) -> Tuple[str, ...]:

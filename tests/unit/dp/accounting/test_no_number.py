@@ -9,13 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from edp_mx.dp.accounting.events import Composition, Event
-from edp_mx.dp.accounting.gdp import log_epsilon_gdp_clt
 from edp_mx.dp.accounting.lognumber import LogNumber, exp_of, log_of
 from edp_mx.dp.accounting.pld.convolution import Group, Lattice, Mass, convolve
 from edp_mx.dp.accounting.pld.interval import epsilon_poisson_pld
 from edp_mx.dp.accounting.rdp import epsilon_from_rdp, epsilon_poisson_rdp
 from edp_mx.dp.accounting.tradeoff import accuracy_gaussian, tpr_gaussian
-from edp_mx.dp.accounting.zcdp import CONVERSIONS, log_rho_of
+from edp_mx.dp.accounting.zcdp import CONVERSIONS, log_epsilon_gdp_clt, log_rho_of
 
 NAN = math.nan
 

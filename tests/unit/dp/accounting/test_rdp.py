@@ -12,10 +12,9 @@ from support.golden_vectors import cases
 from edp_mx.dp.accounting.accountants import ACCOUNTANTS
 from edp_mx.dp.accounting.choices import NEIGHBOURS
 from edp_mx.dp.accounting.events import Composition, Event
-from edp_mx.dp.accounting.gdp import log_epsilon_gdp_clt, log_mu_gdp_clt
 from edp_mx.dp.accounting.pld.interval import epsilon_poisson_pld
 from edp_mx.dp.accounting.rdp import epsilon_from_rdp, epsilon_poisson_rdp, rdp_sampled_gaussian
-from edp_mx.dp.accounting.zcdp import log_epsilon_renyi
+from edp_mx.dp.accounting.zcdp import log_epsilon_gdp_clt, log_epsilon_renyi, log_mu_gdp_clt
 from edp_mx.errors import UserError
 
 
