@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any, Dict, List, Optional, Sequence
+from typing import Any, Dict, List, Sequence
 
 from edp_mx.dp.accounting.lognumber import NO_PROTECTION
 from edp_mx.errors import UserError
@@ -68,20 +68,15 @@ def compare_as_json(runs: Sequence[RunDirectory]) -> List[Dict[str, Any]]:
 
 def _as_json(run: RunDirectory) -> Dict[str, Any]:
     differences: List[str] = []
+    other = without_privacy(run)
     return {
         "run": run.path.name,
         "test": run.scores(),
         "baseline": run.load(Results).baseline,
-        "without_privacy": _scores_without_privacy(run),
+        "without_privacy": other and {"run": other.path.name, "test": other.scores()},
         "privacy": unstructure(privacy_of(run, differences)),
         "differences": differences,
     }
-
-
-def _scores_without_privacy(run: RunDirectory) -> Optional[Dict[str, Any]]:
-    """The name and test scores of the run without privacy beside a run; None if there is none."""
-    other = without_privacy(run)
-    return None if other is None else {"run": other.path.name, "test": other.scores()}
 
 
 def _task_of_all(runs: Sequence[RunDirectory]) -> Task:

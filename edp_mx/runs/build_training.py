@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Optional
+from typing import Any
 
 from edp_mx.config import ExperimentConfig
 from edp_mx.dp.privacy.flat import FlatGradients
@@ -66,6 +66,9 @@ def build_training(
         config, workers, prepared, sampler, flat, spending=spending, heartbeat=heartbeat
     )
     set_learning_rates(whole, training.learning_rate, training.learning_rates)
+    average = None
+    if training.average.kind != "none":
+        average = WeightAverage(trainer.parameters, decay=training.average.decay)
     loop = TrainingLoop(
         model=prepared.model,
         corpus=prepared.train,
@@ -76,7 +79,7 @@ def build_training(
         workers=workers,
         permit=spending.permit,
         heartbeat=heartbeat,
-        average=_average(config, trainer),
+        average=average,
     )
     return Training(prepared, whole, flat, spending, loop)
 
@@ -94,13 +97,6 @@ def _trainer(
         optimizer=training.optimizer,
         optimizer_params={"learning_rate": training.learning_rate, "wd": training.weight_decay},
     )
-
-
-def _average(config: ExperimentConfig, trainer: PrivateTrainer) -> Optional[WeightAverage]:
-    """The average of the trained weights; None if none is configured."""
-    if config.training.average.kind == "none":
-        return None
-    return WeightAverage(trainer.parameters, decay=config.training.average.decay)
 
 
 def set_learning_rates(model: TaskModel, base: float, rates: LearningRates) -> None:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache, partial
-from typing import TYPE_CHECKING, Any, Callable, Dict, List, Optional, Tuple
+from typing import Any, Callable, Dict, List, Optional, Tuple
 
 from edp_mx.dp.accounting.bound import Bound
+from edp_mx.dp.accounting.calibrate import PlannedSteps, calibrate_poisson, calibrate_rf
 from edp_mx.dp.accounting.choices import NEIGHBOURS, check_choice
 from edp_mx.dp.accounting.events import Composition
 from edp_mx.dp.accounting.lognumber import LogNumber, log_of
@@ -20,9 +21,6 @@ from edp_mx.dp.accounting.zcdp import (
     yu_rs_of_steps,
 )
 from edp_mx.errors import UserError
-
-if TYPE_CHECKING:
-    from edp_mx.dp.accounting.calibrate import PlannedSteps
 
 
 @dataclass(frozen=True)
@@ -95,24 +93,12 @@ def _paper_rs(composition: Composition, delta: float) -> Dict[str, float]:
     return {"epsilon": log_of(yu_rs_of_steps(steps, delta=delta)["epsilon"])}
 
 
-def _calibrate_rf(steps: PlannedSteps) -> float:
-    from edp_mx.dp.accounting.calibrate import calibrate_rf  # an account needs none of it
-
-    return calibrate_rf(steps)
-
-
-def _calibrate_pld(steps: PlannedSteps) -> float:
-    from edp_mx.dp.accounting.calibrate import calibrate_poisson
-
-    return calibrate_poisson(steps, epsilon_of=upper_epsilon_poisson_pld)
-
-
 # The first of each sampler is the one whose ε is claimed.
 ACCOUNTANTS: Dict[str, Accountant] = {
     accountant.name: accountant
     for accountant in (
         Accountant(
-            "rf_exact", "shuffle", "exact", _rf_exact, calibrate=_calibrate_rf, is_gaussian=True
+            "rf_exact", "shuffle", "exact", _rf_exact, calibrate=calibrate_rf, is_gaussian=True
         ),
         Accountant("rf_renyi", "shuffle", "renyi", partial(_rf, conversion="renyi")),
         Accountant("rf_zcdp", "shuffle", "simple", partial(_rf, conversion="simple")),
@@ -121,7 +107,7 @@ ACCOUNTANTS: Dict[str, Accountant] = {
             "poisson",
             "upper end of an interval",
             _poisson_pld,
-            calibrate=_calibrate_pld,
+            calibrate=partial(calibrate_poisson, epsilon_of=upper_epsilon_poisson_pld),
         ),
         Accountant(
             "poisson_rdp",

@@ -13,16 +13,6 @@ from edp_mx.errors import UserError
 _DEAL, _VISIT, _SHUFFLE = 0, 1, 2
 
 
-def micro_batch_size(batch_size: int, num_workers: int) -> int:
-    """Return M = B / N, or refuse a B that is not a multiple of N."""
-    if batch_size < 1 or num_workers < 1 or batch_size % num_workers:
-        raise UserError(
-            f"training.batch_size: {batch_size} is not a multiple of {num_workers} "
-            f"({num_workers} workers)"
-        )
-    return batch_size // num_workers
-
-
 @dataclass(frozen=True, eq=False)
 class Shard:
     """One worker's fixed part of the training records, and its shuffle in each epoch.
@@ -68,12 +58,11 @@ class Shard:
             adjacency: "zero_out" or "replace_one".
 
         Raises:
-            UserError: the batch is no multiple of the workers; too many length buckets; or length
-                buckets under replace_one, where a replaced record may move every other record to
-                another batch.
+            UserError: too many length buckets; or length buckets under replace_one, where a
+                replaced record may move every other record to another batch.
         """
         classes = _length_classes(num_records, length_buckets, lengths, adjacency)
-        size = micro_batch_size(batch_size, num_workers)
+        size = batch_size // num_workers
         shares = shares_of(classes, num_workers=num_workers, rank=rank, seed=seed)
         steps = [len(records) // num_workers // size for records in classes]
         if min(steps) == 0:
@@ -131,8 +120,6 @@ def _length_classes(
     adjacency: str,
 ) -> List[np.ndarray]:
     """Return record indices by class of length; one class without length buckets."""
-    if length_buckets < 0:
-        raise UserError(f"training.length_buckets must be ≥ 0, not {length_buckets}")
     records = numbers_below(num_records)
     if length_buckets == 0:
         return [records]

@@ -15,8 +15,11 @@ from threadpoolctl import threadpool_limits
 
 from edp_mx.dp.accounting.events import Composition, Event
 from edp_mx.dp.accounting.pld import multiplier_groups
-from edp_mx.dp.accounting.pld.interval import epsilon_poisson_pld, upper_epsilon_poisson_pld
-from edp_mx.dp.accounting.pld.refine import DirectedBounds
+from edp_mx.dp.accounting.pld.interval import (
+    DirectedBounds,
+    epsilon_poisson_pld,
+    upper_epsilon_poisson_pld,
+)
 from edp_mx.dp.accounting.zcdp import log_epsilon_exact, log_rho_of
 from edp_mx.errors import UserError
 

@@ -10,8 +10,7 @@ from scipy.stats import binom
 
 from edp_mx.dp.accounting.events import Composition, Event
 from edp_mx.dp.accounting.pld.convolution import Group, Lattice, Mass, convolve
-from edp_mx.dp.accounting.pld.interval import epsilon_poisson_pld
-from edp_mx.dp.accounting.pld.refine import DirectedBounds
+from edp_mx.dp.accounting.pld.interval import DirectedBounds, epsilon_poisson_pld
 
 RARE = [  # q, z, steps, δ
     (6.4e-5, 1.0, 15625, 5e-7),
