@@ -17,26 +17,22 @@ logger = logging.getLogger(__name__)
 
 
 class UnwrittenLedger:
-    """A ledger that no file keeps: it counts what this process releases, and goes with it."""
+    """A `LedgerFile` without a file: it counts what this process releases, and goes with it."""
 
     def __init__(self, plan: Plan) -> None:
         self._plan, self._is_stopped = plan, False
         self._entries: List[Entry] = []
 
     def append(self, entry: Entry) -> None:
-        """See `LedgerFile.append`."""
         self._entries.append(entry)
 
     def complete(self, scales: Sequence[float]) -> None:
-        """See `LedgerFile.complete`."""
         self._plan = self._plan.with_layer_scales(scales)
 
     def stop(self) -> None:
-        """See `LedgerFile.stop`."""
         self._is_stopped = True
 
     def read(self) -> Ledger:
-        """See `LedgerFile.read`."""
         return Ledger(self._plan, tuple(self._entries), False, Chain(), self._is_stopped)
 
 

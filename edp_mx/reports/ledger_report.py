@@ -60,11 +60,11 @@ def is_without_privacy(path: Path) -> bool:
 
 def ledger_as_json(account: LedgerAccount) -> Dict[str, Any]:
     """Return a value for strict JSON: `privacy.json` from the ledger alone, and its entries."""
-    ledger = account.ledger
+    ledger, spent = account.ledger, account.spent
     return {
-        **account.spent.to_dict(),
-        "at_other_deltas": at_other_deltas_as_json(account.spent),
-        "accountants": {n: counts_as_json(c) for n, c in account.spent.by_accountant.items()},
+        **spent.to_dict(),
+        "at_other_deltas": at_other_deltas_as_json(spent),
+        "accountants": {key: counts_as_json(counts) for key, counts in spent.by_accountant.items()},
         "planned": account.planned.bounds_as_json(),
         "ledger": {
             "entries": [entry.to_dict() for entry in merged(ledger.entries)],

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import textwrap
 from dataclasses import dataclass, replace
-from functools import cached_property, lru_cache
+from functools import cached_property, lru_cache, partial
 from typing import Any, Dict, List, Optional, Sequence, Tuple
 
 from edp_mx.dp.accounting.accountants import count_with_all
@@ -36,6 +36,8 @@ _OF_A_STEP = (
 )
 FOREMOST = (SEVERAL_UTTERANCES, USER_NAMES, OTHER_MODELS)  # of what is not covered
 WELL_BELOW = 0.1  # of 1/n: a δ by which a guarantee may be judged; docs/privacy.md, section 7
+
+_wrapped = partial(textwrap.wrap, width=80, initial_indent="  ", subsequent_indent="    ")
 
 
 @dataclass(frozen=True)
@@ -161,13 +163,7 @@ class Guarantee:
             lines += [f"    if {condition}" for condition in self.holds_if.conditions]
         lines += self._describe_release()
         for said in self.declarations:
-            lines += textwrap.wrap(
-                f"without noise: {said}",
-                80,
-                initial_indent="  ",
-                subsequent_indent="    ",
-                break_on_hyphens=False,
-            )
+            lines += _wrapped(f"without noise: {said}", break_on_hyphens=False)
         lines += [f"  note: {warning}" for warning in self.warnings]
         lines += self._describe_open()
         return "\n".join(lines)
@@ -179,7 +175,7 @@ class Guarantee:
         said = [text.split(":")[0] for text in self.not_covered if text in FOREMOST]
         more = len(self.not_covered) - len(said)
         text = f"not covered: {'; '.join(said)}; and {more} more, which `edp-mx explain RUN` lists"
-        return textwrap.wrap(text, 80, initial_indent="  ", subsequent_indent="    ")
+        return _wrapped(text)
 
     def _describe_release(self) -> List[str]:
         """One or two lines about the releases."""
