@@ -198,7 +198,7 @@ def test_a_second_run_with_the_same_settings_is_kept_beside_the_first(tmp_path):
     (old / "a.json").write_text(json.dumps(unstructure(changed(first, delta=2e-4))))
     whole = lines_in(kept)
     said = edp_mx(*add, code=2).stderr
-    assert f"a ({run_id(first)}) is there already and says something else" in said
+    assert f"a ({run_id(first)}) exists and differs, so nothing was added" in said
     said = edp_mx(*add[:3], "--into", tmp_path / "grids.jsonl", code=2).stderr
     assert "there are attacks too" in said and lines_in(kept) == whole
 
