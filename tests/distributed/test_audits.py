@@ -21,17 +21,20 @@ class Case(NamedTuple):
 
     settings: Dict[str, Any]
     bug: str = ""
-    draws: int = 400
+    draws: int = 200
     has_noise_audit: bool = True
+    attacks_all: bool = True  # layers by A1, or that of the largest α alone
     how: Dict[str, Any] = {}
 
 
-def of_layers(bug="", draws=400, variant="calibrated", **how):
-    return Case({"variant": variant, "layer_scales": SCALES}, bug, draws, how=how)
+def of_layers(bug="", draws=200, variant="calibrated", attacks_all=True, **how):
+    settings = {"variant": variant, "layer_scales": SCALES}
+    return Case(settings, bug, draws, attacks_all=attacks_all, how=how)
 
 
 def of_unit(**settings):
-    return Case({"layer_scales": (1.0,), **settings}, draws=240)
+    draws = 240 if settings.get("sampler") != "poisson" else 120  # without means to look at
+    return Case({"layer_scales": (1.0,), **settings}, draws=draws)
 
 
 UNITS = {
@@ -48,18 +51,24 @@ UNITS = {
     ),
     "drawn users": of_unit(unit="user", sampler="poisson", adjacency="zero_out"),
 }
-SOUND = {"published": of_layers(variant="published"), "calibrated": of_layers(), **UNITS}
+SOUND = {
+    "published": of_layers(variant="published", draws=380, attacks_all=False),
+    "calibrated": of_layers(),
+    **UNITS,
+}
 WRONG_NOISE = {  # which the noise audit finds by itself
     bug: of_layers(bug, draws=0)
     for bug in ("shared_key", "shared_stream", "silent_worker", "noise_unscaled")
 }
 WRONG_STEP = {
-    "clip_after_averaging": of_layers("clip_after_averaging", is_alone=True),
+    "clip_after_averaging": of_layers(
+        "clip_after_averaging", draws=460, attacks_all=False, is_alone=True
+    ),
     "rescale_forgotten": of_layers("rescale_forgotten"),
 }
 
 
-def wrong(sound, bug, draws=240, **settings):
+def wrong(sound, bug, draws=120, **settings):
     return Case({**sound.settings, **settings}, bug, draws, has_noise_audit=False)
 
 
@@ -74,7 +83,7 @@ WRONG_UNITS = {
 }
 PAPER = Case(
     {"variant": "published", **UNITS["k micro-batches"].settings},
-    draws=240,
+    draws=120,
     has_noise_audit=False,
     how={"claim": "published"},
 )
@@ -172,6 +181,8 @@ def audit_all(names, size):
                 noise = audit_noise(workers, step, size=size, confidence=SURE)
                 found[name]["noise"] = noise.to_dict(), noise.describe()
             if case.draws:
+                if not case.attacks_all:
+                    step = audited_step(workers.size, **{**case.settings, "layer_scales": (1.0,)})
                 one = audit_step(workers, step, draws=case.draws, confidence=CONFIDENCE, **case.how)
                 found[name]["step"] = one.to_dict(), one.describe()
     return found

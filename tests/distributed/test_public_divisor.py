@@ -38,14 +38,15 @@ def audit_worker(size):
         return {"noise": noise.to_dict(), **found}
 
     common = {"unit": "utterance", "adjacency": "zero_out", "layer_scales": SCALES}
-    many, few = (audited_step(2, micro_batch_size=size, **common) for size in (8, 4))
-    spread = {"slots": 16, "against": 0, "draws": 4000}
-    opposed = {"slots": 1, "against": 3, "draws": 300}
+    many = audited_step(2, micro_batch_size=8, clipping="ghost", **common)
+    few = audited_step(2, micro_batch_size=4, **common)
+    spread = {"slots": 16, "against": 0, "draws": 3200}
+    opposed = {"slots": 1, "against": 1, "draws": 300}
     found = {"spread": audited(many, **spread), "opposed": audited(few, **opposed)}
     with mock.patch.object(Mechanism, "_noise_segments", noise_forgotten):
         found["noise forgotten on one rank"] = audited(many, **spread)
-    with mock.patch.object(ClippedSum, "take", divide_by_drawn):  # μ = 2: half of it is enough
-        found["divided by the drawn size"] = audited(few, **{**opposed, "draws": 1000})
+    with mock.patch.object(ClippedSum, "take", divide_by_drawn):  # μ = 4: half of it is enough
+        found["divided by the drawn size"] = audited(few, **{**opposed, "draws": 160})
     return found
 
 
