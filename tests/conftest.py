@@ -1,6 +1,7 @@
 """Seeds, and the real corpora where they are at hand."""
 
 import os
+import sys
 import zlib
 from pathlib import Path
 
@@ -36,6 +37,49 @@ def cache_of_corpora(tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("EDP_MX_CACHE", str(tmp_path_factory.mktemp("cache")))
         patch.setenv("EDP_MX_KEY", str(tmp_path_factory.mktemp("key") / "fingerprint.key"))
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def one_sample():
+    """The public sample of a stand-in is drawn and numbered once, not by each training here."""
+    if "edp_mx.runs.build" not in sys.modules:  # nothing trains, and MXNet would take its time
+        yield
+        return
+    from edp_mx.data.columnar_corpus import StoredUtterances, numbered
+    from edp_mx.runs import build
+
+    drawn, draw = {}, build.public_sample
+
+    def sample(config, path):
+        key = config.corpus, config.split_seed
+        if path is not None:
+            return draw(config, path)
+        if key not in drawn:
+            drawn[key] = StoredUtterances(*numbered(draw(config, path)), is_whole=True)
+        return drawn[key]
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(build, "public_sample", sample)
+        yield
+
+
+@pytest.fixture(scope="module", autouse=True)
+def quick_pictures(request):
+    """Trainings here draw their loss alone, coarsely, and nothing is moved apart.
+
+    Not so for modules that look at pictures: the tests of reports, and who has LOOKS_AT_PICTURES.
+    """
+    curves = sys.modules.get("edp_mx.reports.curves")
+    with pytest.MonkeyPatch.context() as patch:
+        looks = getattr(request.module, "LOOKS_AT_PICTURES", request.path.parent.name == "reports")
+        if curves and not looks:
+            from edp_mx.reports import figures
+
+            of_all, build = curves._panels_with, figures.Figure
+            patch.setattr(curves, "_panels_with", lambda *given: of_all(*given)[:1])
+            patch.setattr(figures, "Figure", lambda **how: build(**{**how, "layout": "none"}))
+            patch.setattr(figures, "DOTS", 40)
         yield
 
 

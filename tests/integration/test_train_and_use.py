@@ -35,6 +35,7 @@ from edp_mx.serving.server import cut_of
 
 TINY = ["data.size=600", "data.embeddings.dimension=16", "model.hidden_size=16",
         "model.character_filters=4", "training.epochs=3"]  # fmt: skip
+LOOKS_AT_PICTURES = True
 LAYERS = {"sgd": [QUICKSTART], "edp_exponential": CALIBRATED}
 
 

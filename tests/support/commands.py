@@ -16,6 +16,8 @@ import numpy as np
 from support.workers import PATIENCE, WAITING
 
 from edp_mx.cli import main
+from edp_mx.reports import curves  # noqa: F401 (at once, so that conftest makes it lighter)
+from edp_mx.runs import build  # noqa: F401 (the same)
 from experiments.command import main as experiments_main
 
 ROOT = Path(__file__).resolve().parents[2]
