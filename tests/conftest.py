@@ -66,14 +66,10 @@ def one_sample():
 
 @pytest.fixture(scope="module", autouse=True)
 def quick_pictures(request):
-    """Trainings here draw their loss alone, coarsely, and nothing is moved apart.
-
-    Not so for modules that look at pictures: the tests of reports, and who has LOOKS_AT_PICTURES.
-    """
+    """But for the tests of reports, trainings here draw their loss alone, and coarsely."""
     curves = sys.modules.get("edp_mx.reports.curves")
     with pytest.MonkeyPatch.context() as patch:
-        looks = getattr(request.module, "LOOKS_AT_PICTURES", request.path.parent.name == "reports")
-        if curves and not looks:
+        if curves and request.path.parent.name != "reports":
             from edp_mx.reports import figures
 
             of_all, build = curves._panels_with, figures.Figure

@@ -7,14 +7,13 @@ import shutil
 
 import pytest
 from support import commands
-from support.commands import CONFIGS, QUICKSTART, ROOT, edp_mx, read
+from support.commands import CONFIGS, QUICKSTART, ROOT, edp_mx, interrupted, read
 from support.gaussian import gaussian_delta
 
 from edp_mx.dp.accounting.events import Composition, Event
 from edp_mx.dp.accounting.ledger import read_ledger
 from edp_mx.dp.accounting.pld.interval import upper_epsilon_poisson_pld
 from edp_mx.runs import check
-from edp_mx.training.loop import TrainingLoop
 
 SETTINGS = [*commands.TINY, "data.size=400", "privacy.sampler=poisson",
             "privacy.target_epsilon=null", "privacy.noise_multiplier=1"]  # fmt: skip
@@ -33,21 +32,11 @@ def epsilon_after(steps):
 
 def interrupt(run, config, settings, *, after):
     """Train, and end it after so many steps."""
-    taken, step = [], TrainingLoop._step
-
-    def counted(*arguments):
-        taken.append(1)
-        if len(taken) == after + 1:
-            raise KeyboardInterrupt
-        return step(*arguments)
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(TrainingLoop, "_step", counted)
-        edp_mx("train", *config, "--run", run, "--set", *settings, code=130)
+    interrupted("train", *config, "--run", run, "--set", *settings, after=after)
 
 
 @pytest.fixture(scope="module")
-def interrupted(tmp_path_factory):
+def begun(tmp_path_factory):
     """Eleven steps an epoch; ended after 19 of them, when the ledger had the second epoch."""
     run = tmp_path_factory.mktemp("runs") / "run"
     interrupt(run, CONFIG, [*SETTINGS, "training.epochs=3"], after=19)
@@ -55,8 +44,8 @@ def interrupted(tmp_path_factory):
 
 
 @pytest.fixture
-def run(interrupted, tmp_path):
-    return shutil.copytree(interrupted, tmp_path / "run")
+def run(begun, tmp_path):
+    return shutil.copytree(begun, tmp_path / "run")
 
 
 def test_with_a_budget_it_says_what_the_budget_lets_it_spend():

@@ -14,6 +14,7 @@ from support.commands import (
     QUICKSTART,
     edp_mx,
     finish,
+    interrupted,
     lines_of,
     read,
     rows,
@@ -26,7 +27,6 @@ from edp_mx.dp.accounting.guarantee import guarantee
 from edp_mx.dp.accounting.ledger import read_ledger
 from edp_mx.dp.checkpoint_file import checkpoints, place_of
 from edp_mx.runtime.processes import launcher
-from edp_mx.training.loop import TrainingLoop
 
 DP_SGD = CONFIGS / "mechanism" / "dp_sgd.yaml"
 TINY = [*commands.TINY, "data.size=400", "training.epochs=3", "model.dropout=0.3",
@@ -64,30 +64,15 @@ def assert_same(one, other):
     assert read(one, "results")["test"] == read(other, "results")["test"]
 
 
-def interrupt_before(monkeypatch, number):
-    """The next training in this process is interrupted when so many steps are taken."""
-    step, taken = TrainingLoop._step, []
-
-    def counted(*arguments):
-        if len(taken) == number:
-            raise KeyboardInterrupt
-        taken.append(number)
-        return step(*arguments)
-
-    monkeypatch.setattr(TrainingLoop, "_step", counted)
-
-
 @pytest.mark.parametrize("kind", ["sgd", "poisson", pytest.param("loop", marks=pytest.mark.slow)])
-def test_without_noise_it_ends_bit_for_bit_as_the_uninterrupted_one(tmp_path, kind, monkeypatch):
+def test_without_noise_it_ends_bit_for_bit_as_the_uninterrupted_one(tmp_path, kind):
     """11 steps per epoch: interrupted in the second after 8 of them, resumed after 6."""
     began = time.process_time()
     edp_mx(*training(tmp_path / "whole", *KINDS[kind]))
     busy = [row["processor_seconds"] for row in rows(tmp_path / "whole")]
     assert min(busy) > 0 and sum(busy) < time.process_time() - began
     run = tmp_path / "run"
-    with monkeypatch.context() as patch:
-        interrupt_before(patch, 11 + 8)
-        errors = edp_mx(*training(run, *KINDS[kind]), code=130).stderr
+    errors = interrupted(*training(run, *KINDS[kind]), after=11 + 8).stderr
     assert place_of(run / "checkpoint.npz") == (1, 6)
     assert "it goes on after step 6 of epoch 2 of 3" in errors
     assert len(checkpoints(run / "checkpoint.npz")) == 2  # limits.KEPT
@@ -98,12 +83,10 @@ def test_without_noise_it_ends_bit_for_bit_as_the_uninterrupted_one(tmp_path, ki
 
 
 @pytest.mark.slow
-def test_a_damaged_checkpoint_gives_way_to_the_one_before(tmp_path, monkeypatch):
+def test_a_damaged_checkpoint_gives_way_to_the_one_before(tmp_path):
     edp_mx(*training(tmp_path / "whole", *KINDS["sgd"]))
     run = tmp_path / "run"
-    with monkeypatch.context() as patch:
-        interrupt_before(patch, 11 + 8)
-        edp_mx(*training(run, *KINDS["sgd"]), code=130)
+    interrupted(*training(run, *KINDS["sgd"]), after=11 + 8)
     content = bytearray((run / "checkpoint.npz").read_bytes())
     content[len(content) // 2] ^= 1
     (run / "checkpoint.npz").write_bytes(content)
@@ -113,11 +96,9 @@ def test_a_damaged_checkpoint_gives_way_to_the_one_before(tmp_path, monkeypatch)
     assert_same(run, tmp_path / "whole")
 
 
-def test_if_all_checkpoints_are_damaged_the_run_does_not_go_on(tmp_path, monkeypatch):
+def test_if_all_checkpoints_are_damaged_the_run_does_not_go_on(tmp_path):
     run = tmp_path / "run"
-    with monkeypatch.context() as patch:
-        interrupt_before(patch, 8)
-        edp_mx(*training(run, *KINDS["sgd"]), code=130)
+    interrupted(*training(run, *KINDS["sgd"]), after=8)
     for path in checkpoints(run / "checkpoint.npz"):
         path.write_bytes(path.read_bytes()[:1000])
     errors = edp_mx("train", "--resume", run, code=2).stderr
@@ -125,14 +106,12 @@ def test_if_all_checkpoints_are_damaged_the_run_does_not_go_on(tmp_path, monkeyp
 
 
 @pytest.mark.parametrize("sampler", ["poisson", "shuffle"])
-def test_with_noise_the_steps_that_are_repeated_count_twice(tmp_path, sampler, monkeypatch):
+def test_with_noise_the_steps_that_are_repeated_count_twice(tmp_path, sampler):
     """Interrupted after 8 steps of the second epoch, resumed after 6 of its 11."""
     run = tmp_path / "run"
     noisy = ["privacy.target_epsilon=null", "privacy.noise_multiplier=2",
              "training.batch_size=16", f"privacy.sampler={sampler}"]  # fmt: skip
-    with monkeypatch.context() as patch:
-        interrupt_before(patch, 11 + 8)
-        edp_mx(*training(run, [QUICKSTART, DP_SGD], noisy), code=130)
+    interrupted(*training(run, [QUICKSTART, DP_SGD], noisy), after=11 + 8)
     errors = edp_mx("train", "--resume", run).stderr
     repeated = {"poisson": 3, "shuffle": 5}[sampler]  # of those that were written down, at most
     assert f"repeats {repeated} steps of epoch 2, which count twice in ε" in errors

@@ -18,6 +18,7 @@ from support.workers import PATIENCE, WAITING
 from edp_mx.cli import main
 from edp_mx.reports import curves  # noqa: F401 (at once, so that conftest makes it lighter)
 from edp_mx.runs import build  # noqa: F401 (the same)
+from edp_mx.training.loop import TrainingLoop
 from experiments.command import main as experiments_main
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -81,6 +82,20 @@ def edp_mx(*command, code=0, text=""):
         log.handlers.pop().close()
     assert ended == code, errors.getvalue()
     return subprocess.CompletedProcess(command, code, output.getvalue(), errors.getvalue())
+
+
+def interrupted(*command, after):
+    """A training in this process that is interrupted when so many steps were taken."""
+    taken, step = [], TrainingLoop._step
+
+    def counted(*arguments):
+        if len(taken) == after:
+            raise KeyboardInterrupt
+        taken.append(1)
+        return step(*arguments)
+
+    with mock.patch.object(TrainingLoop, "_step", counted):
+        return edp_mx(*command, code=130)
 
 
 def wait_for(is_there, process):
