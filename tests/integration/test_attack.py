@@ -18,7 +18,7 @@ from edp_mx.runs.trained_run import load_run
 
 TINY = ["data.size=300", "data.embeddings.dimension=16", "model.hidden_size=16",
         "model.character_filters=4", "model.dropout=0", "training.epochs=20",
-        "training.batch_size=8", "training.learning_rate=0.012"]  # fmt: skip
+        "training.batch_size=16", "training.learning_rate=0.02"]  # fmt: skip
 
 
 def attack(*arguments, code=0):
@@ -118,7 +118,7 @@ def test_lira_keeps_what_is_trained_and_refuses_other_settings(runs, tmp_path, c
     attack(target, "--lira", 4, "--from-scores", code=2)
     assert "there is no" in capsys.readouterr().err and not folder.exists()
     attack(target, "--lira", 4, *small)
-    unlike = "training.epochs 6 instead of 20, training.learning_rate 0.01 instead of 0.012"
+    unlike = "training.epochs 6 instead of 20, training.learning_rate 0.01 instead of 0.02"
     shown = " ".join(capsys.readouterr().out.split())  # lines are wrapped
     assert unlike in shown and unlike in (folder / "report.html").read_text()
     before = {path.name: path.stat().st_mtime_ns for path in folder.glob("shadow-*.npz")}
@@ -163,9 +163,6 @@ def test_a_shadow_that_fails_says_why(runs, tmp_path, capsys):
     attack(target, "--lira", 4, "--jobs", 1, "--set", "training.batch_size=100000", code=2)
     error = capsys.readouterr().err.strip().splitlines()[-1]
     assert "shadow 0 ended with code 1: training.batch_size: 100000 does not lie" in error
-    attack(target, "--lira", 5, "--jobs", 1, "--set", "training.batch_size=200000", code=2)
-    error = capsys.readouterr().err.strip().splitlines()[-1]
-    assert "training.batch_size: 200000 does not lie" in error  # the failed one is replaced
 
 
 def test_canaries_that_are_repeated_are_exposed(runs, tmp_path, capsys):

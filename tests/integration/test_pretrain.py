@@ -17,7 +17,7 @@ def whole(tmp_path_factory):
     """A run from beginning to end, its configuration, and what it printed."""
     folder = tmp_path_factory.mktemp("pretraining")
     config = write_config(folder)
-    result = pretrain(1, config, "--run", folder / "run")
+    result = edp_mx("train", config, "--run", folder / "run")
     assert "Warning" not in result.stderr
     return folder / "run", config, result.stdout
 
@@ -95,7 +95,7 @@ def test_a_private_text_is_pre_trained_on_with_privacy(whole, tmp_path, settings
     """With the pieces of another text, ε is finite, and the model can be started from."""
     run, config, _ = whole
     more = [f"data.vocabulary.path={run / 'model'}", "data.vocabulary.source=file",
-            "data.vocabulary.max_words=null", "training.epochs=1",
+            "data.vocabulary.max_words=null", "data.size=400", *SHORT,
             "privacy.assume_public=[lengths,vocabulary]"]  # fmt: skip
     edp_mx("train", config, "--run", tmp_path / "run", "--set", *settings.split(), *more)
     assert read(tmp_path / "run", "privacy")["holds_if"]["epsilon"] > 0

@@ -32,13 +32,17 @@ MODELS = {
 }
 
 
-@pytest.fixture(params=MODELS)
-def prepared(request, tmp_path) -> Prepared:
-    (tmp_path / "run.yaml").write_text(SETTINGS.format(model=MODELS[request.param]))
-    config = load_config(tmp_path / "run.yaml")
+def prepared_for(folder, model) -> Prepared:
+    (folder / "run.yaml").write_text(SETTINGS.format(model=model))
+    config = load_config(folder / "run.yaml")
     found = prepare_corpus(load_corpus(config.data), config, start())
     object.__setattr__(found, "config", config)
     return found
+
+
+@pytest.fixture(scope="module", params=MODELS)
+def prepared(request, tmp_path_factory) -> Prepared:
+    return prepared_for(tmp_path_factory.mktemp("frozen"), MODELS[request.param])
 
 
 def test_losses_and_gradients_are_those_of_the_whole_model(prepared, tmp_path):
@@ -74,9 +78,7 @@ LARGER = {
 
 @pytest.mark.parametrize("model", LARGER)
 def test_the_bytes_of_an_utterances_states_depend_on_it_alone(model, tmp_path):
-    (tmp_path / "run.yaml").write_text(SETTINGS.format(model=LARGER[model]))
-    config = load_config(tmp_path / "run.yaml")
-    prepared = prepare_corpus(load_corpus(config.data), config, start()).above_frozen(tmp_path)
+    prepared = prepared_for(tmp_path, LARGER[model]).above_frozen(tmp_path)
     first, *rest = prepared.corpus.train
     alike = [each for each in rest if len(each.tokens) == len(first.tokens)][0]
     other = [each for each in rest if len(each.tokens) > len(first.tokens)][0]
@@ -124,7 +126,5 @@ def test_training_ends_with_the_weights_of_training_the_whole(prepared, tmp_path
 
 
 def test_nothing_is_stored_where_all_is_trained(tmp_path):
-    (tmp_path / "run.yaml").write_text(SETTINGS.format(model="{family: clc, hidden_size: 4}"))
-    config = load_config(tmp_path / "run.yaml")
-    prepared = prepare_corpus(load_corpus(config.data), config, start())
+    prepared = prepared_for(tmp_path, "{family: clc, hidden_size: 4}")
     assert prepared.above_frozen(tmp_path) is prepared

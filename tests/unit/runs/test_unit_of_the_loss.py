@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from support.cli import from_a_shell
+from support.commands import edp_mx
 from support.made_ledgers import plan_with
 
 from edp_mx.dp.accounting.counting import count_as_published, count_what_holds
@@ -30,8 +30,7 @@ def runs(tmp_path_factory):
     (folder / "unit.yaml").write_text(CONFIG)
     for factor in (1, 10):
         run, change = folder / f"times{factor}", f"training.loss_factor={factor}"
-        done = from_a_shell("train", folder / "unit.yaml", "--set", change, "--run", run)
-        assert done.returncode == 0, done.stderr
+        edp_mx("train", folder / "unit.yaml", "--set", change, "--run", run)
         layers = json.loads((run / "layers.json").read_text())
         privacy = json.loads((run / "privacy.json").read_text())
         found.append((run, privacy, [layer["scale"] for layer in layers]))
@@ -55,25 +54,26 @@ def test_what_holds_if_the_scales_were_public_follows_their_square(runs):
 
 def test_every_command_counts_from_the_ledger_with_its_scales(runs):
     run, privacy, _ = runs[1]
-    counted = json.loads(from_a_shell("account", run, "--json").stdout)
+    counted = json.loads(edp_mx("account", run, "--json").stdout)
     assert counted["holds_if"]["rho"] == pytest.approx(privacy["holds_if"]["rho"], rel=1e-12)
     assert counted["ledger"]["differences"] == []
-    assert "layer_scales_unit: norm" in " ".join(from_a_shell("explain", run).stdout.split())
+    assert "layer_scales_unit: norm" in " ".join(edp_mx("explain", run).stdout.split())
 
 
 def test_check_says_that_it_is_not_known_yet(runs):
     config = runs[0][0].parent / "unit.yaml"
     public = ("--set", "privacy.layer_scales=public_batch")
-    said = from_a_shell("train", config, *public, "--check").stdout
+    said = edp_mx("train", config, *public, "--check").stdout
     assert "not known before the training begins" in " ".join(said.split())
-    refused = from_a_shell("train", config, *public, "privacy.max_epsilon=3", "--check")
-    assert refused.returncode == 2 and "privacy.max_epsilon" in refused.stderr
+    refused = edp_mx("train", config, *public, "privacy.max_epsilon=3", "--check", code=2)
+    assert "privacy.max_epsilon" in refused.stderr
 
 
 def test_scales_released_from_private_data_may_not_set_the_price(runs):
     config = runs[0][0].parent / "unit.yaml"
-    refused = from_a_shell("train", config, "--set", "privacy.layer_scales=dp_release", "--check")
-    assert refused.returncode == 2 and "layer_scales_unit" in refused.stderr
+    released = ("--set", "privacy.layer_scales=dp_release")
+    refused = edp_mx("train", config, *released, "--check", code=2)
+    assert "layer_scales_unit" in refused.stderr
 
 
 def test_scales_are_counted_as_they_are_given():
