@@ -63,7 +63,7 @@ def test_a_file_that_is_gone_ends_the_run_which_goes_on_with_it(name, tmp_path):
     settings = ["--set", *TINY, "data.size=200", "training.epochs=2"]
     with mock.patch.object(MetricsLog, "add", lose):
         said = edp_mx("train", QUICKSTART, "--run", run, *settings, code=2).stderr
-    assert f"{run} has lost {file.name}, without which " in said
+    assert f"{run} has lost {file.name}: without that its model " in said
     assert lines_of(run / "metrics.jsonl") == 1 and not (run / "weights.npz").exists()
     assert TrainingState.read(run / "checkpoint.npz").epochs == 1
     if name != "split":  # the others would take long and show the same
@@ -85,5 +85,5 @@ def test_a_file_that_is_gone_at_the_end_leaves_no_finished_run(tmp_path):
     settings = ["--set", *TINY, "data.size=200", "training.epochs=1"]
     with mock.patch.object(RunDirectory, "write", lose):
         said = edp_mx("train", QUICKSTART, "--run", run, *settings, code=2).stderr
-    assert f"{run} has lost vocabulary.json, without which " in said
+    assert f"{run} has lost vocabulary.json: without that its model " in said
     assert (run / "checkpoint.npz").exists() and not (run / "results.json").exists()

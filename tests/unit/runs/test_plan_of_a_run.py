@@ -69,10 +69,11 @@ def calibrated_by_command(capsys, *settings, k):
 SETTINGS = [
     *(
         ({"mechanism": mechanism, "sampler": sampler}, kind, 1)
-        for mechanism in ("edp_sgd", "dp_sgd")
-        for sampler in ("shuffle", "poisson")
+        for mechanism, sampler in (("edp_sgd", "shuffle"), ("dp_sgd", "poisson"))
         for kind in DECAYS
     ),
+    ({"mechanism": "edp_sgd", "sampler": "poisson"}, "exponential", 1),
+    ({"mechanism": "dp_sgd", "sampler": "shuffle"}, "linear", 1),
     ({"variant": "published"}, "none", K),
     ({"variant": "calibrated"}, "none", K),
 ]
