@@ -79,7 +79,7 @@ LARGER = {
 @pytest.mark.parametrize("model", LARGER)
 def test_the_bytes_of_an_utterances_states_depend_on_it_alone(model, tmp_path):
     prepared = prepared_for(tmp_path, LARGER[model]).above_frozen(tmp_path)
-    first, *rest = prepared.corpus.train
+    first, *rest = prepared.corpus.train[:24]
     alike = [each for each in rest if len(each.tokens) == len(first.tokens)][0]
     other = [each for each in rest if len(each.tokens) > len(first.tokens)][0]
 
