@@ -62,23 +62,20 @@ def run(tmp_path):
     return write
 
 
+def assert_taken(found, first):
+    """Each parameter of a model is that of the run."""
+    old = values(first)
+    for name, new in values(found).items():
+        np.testing.assert_array_equal(new, old[name], err_msg=name)
+
+
 @pytest.mark.parametrize("model", [CLC, BERT], ids=["clc", "bert"])
 def test_all_is_taken_where_corpus_and_vocabulary_are_the_same(tmp_path, run, model):
-    folder, first = run(model)
-    second = prepared(tmp_path, model=model.replace("START", str(folder)), words="checkpoint")
-    old = values(first)
-    for name, new in values(second).items():
-        np.testing.assert_array_equal(new, old[name], err_msg=name)
-
-
-@pytest.mark.parametrize("model", [CLC, BERT], ids=["clc", "bert"])
-def test_sizes_that_nobody_set_are_those_of_the_start(tmp_path, run, model):
+    """Sizes that nobody set are those of the start."""
     folder, first = run(model)
     bare = model[: model.index(",")] + f", start_from: {folder}}}"
-    second = prepared(tmp_path, model=bare, words="checkpoint")
-    old = values(first)
-    for name, new in values(second).items():
-        np.testing.assert_array_equal(new, old[name], err_msg=name)
+    for given in (model.replace("START", str(folder)), bare):
+        assert_taken(prepared(tmp_path, model=given, words="checkpoint"), first)
 
 
 def test_a_run_whose_sizes_are_settled_does_not_read_its_start_again(tmp_path, run):
@@ -154,19 +151,17 @@ def test_adapters_of_a_run_are_merged_and_new_ones_drawn(tmp_path, run):
 def test_a_run_with_carriers_is_an_ordinary_one(trained, tmp_path, run):
     carried = BERT.replace("start_from", "trained: rgp, rgp_rank: 2, start_from")
     folder, first = run(carried)
-    old, here = values(first), carried.replace("START", str(folder)).replace("rgp,", f"{trained},")
-    found = values(prepared(tmp_path, model=here, words="checkpoint"))
-    assert any(RGP().trains(name) for name in found) == (trained == "rgp")
-    for name, new in found.items():
-        np.testing.assert_array_equal(new, old[name], err_msg=name)
+    here = carried.replace("START", str(folder)).replace("rgp,", f"{trained},")
+    found = prepared(tmp_path, model=here, words="checkpoint")
+    assert any(RGP().trains(name) for name in values(found)) == (trained == "rgp")
+    assert_taken(found, first)
 
 
 def test_a_prefix_is_not_lost(tmp_path, run):
     prefixed = BERT.replace("start_from", "trained: prefix, prefix_length: 2, start_from")
     folder, first = run(prefixed)
-    old, here = values(first), prefixed.replace("START", str(folder))
-    for name, new in values(prepared(tmp_path, model=here, words="checkpoint")).items():
-        np.testing.assert_array_equal(new, old[name], err_msg=name)
+    here = prefixed.replace("START", str(folder))
+    assert_taken(prepared(tmp_path, model=here, words="checkpoint"), first)
     for other in (here.replace("length: 2", "length: 3"), BERT.replace("START", str(folder))):
         with pytest.raises(UserError, match="first has model.trained: prefix, so that this model"):
             prepared(tmp_path, model=other, words="checkpoint")
