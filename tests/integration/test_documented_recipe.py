@@ -74,6 +74,21 @@ def test_the_recipe(pretrained):
     assert (pretrained / "runs" / "snips_private" / "attack-lira" / "report.html").exists()
 
 
+def test_the_recipe_of_a_public_encoder(pretrained, corpora):
+    """On slots and intents, and on the texts of two corpora as they are published."""
+    execute("edp-mx checkpoint fetch minilm --out checkpoints/again", pretrained)
+    (pretrained / "checkpoints" / "again").rename(pretrained / "checkpoints" / "minilm")
+    layers = {"snips": "snips_bert.yaml configs/recipe/encoder"}
+    layers |= {name: f"classification/{name}.yaml configs/recipe/encoder_text"
+               for name in ("clinc150", "banking77")}  # fmt: skip
+    for name, files in layers.items():
+        own = f"--set data.path={corpora / name} data.size=600" if name != "snips" else ""
+        execute(f"edp-mx train configs/{files}.yaml --run runs/e_{name} {own}", pretrained)
+        privacy = read(pretrained / "runs" / f"e_{name}", "privacy")
+        assert 7.5 < (privacy["holds"]["epsilon"] or privacy["holds_if"]["epsilon"]) <= 8
+        assert any("all-MiniLM-L6-v2 at 1110a24, Apache-2.0" in s for s in privacy["declarations"])
+
+
 @pytest.mark.parametrize("layer", sorted(CONFIGS.glob("recipe/heads_*.yaml")), ids=lambda p: p.stem)
 def test_the_recipe_of_each_corpus(pretrained, layer):
     name = layer.stem.replace("heads_", "")

@@ -24,7 +24,9 @@ NOT_MEASURED = re.compile(
     r"^```.*?^```|`[^`]*`|\]\([^)]*\)|Python 3\S+|section \S+|(?:of|at) 1 %", re.M | re.S
 )
 NUMBER = re.compile(r"(?<![\w.^-])(\d[\d,]*(?:\.(\d+))?)(?!\w|[.,]\d)(?: ?(%|mn|bn))?")
-SCORES = re.compile(r"SER|intents|F1|AUC|TPR|exposure")
+SCORES = re.compile(r"SER|intents|accuracy|F1|AUC|TPR|exposure")
+KEYS = (("SER", "ser"), ("intents right", "intent_accuracy"), ("F1", "slot_f1"),
+        ("accuracy", "accuracy"), ("F1", "macro_f1"))  # fmt: skip
 SIZES = {"mn": 1e6, "bn": 1e9}
 ROUNDED = 6e-5  # of a share of 1 with six digits, in per cent
 
@@ -33,9 +35,7 @@ def said_by(record):
     """The columns that a record is of, and what it and the attacks on its run say of which key."""
     holds = record.holds.epsilon or record.holds_if.epsilon  # None: infinite
     said = {
-        "SER": [100 * record.test["ser"]],
-        "intents right": [100 * record.test["intent_accuracy"]],
-        "F1": [100 * record.test["slot_f1"]],
+        **{key: [100 * record.test[name]] for key, name in KEYS if name in record.test},
         "n": [record.n],
         "minutes": [record.seconds / 60],
         "steps": [record.steps],
