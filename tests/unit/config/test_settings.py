@@ -78,7 +78,7 @@ IMPOSSIBLE = {
                  "intermediate_size": 0, "max_positions": 2, "activation": "swish",
                  "layer_norm_epsilon": 0.0, "dropout": -0.1, "frozen_layers": -1,
                  "trained": "words", "heads": "mine", "lora_rank": 0, "lora_alpha": 0.0,
-                 "prefix_length": 0, "rgp_rank": 0, "features": "first",
+                 "prefix_length": 0, "rgp_rank": 0, "features": "first", "token_layer": 0,
                  "intents": "asked",
                  "intent_weight": -1.0},
     PrivacyConfig: {"mechanism": "magic", "max_utterances_per_user": 0,
