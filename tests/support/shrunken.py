@@ -21,6 +21,7 @@ _FILES = (
     (r"(character_filters: )\d+", r"\g<1>4"),
     (r"^(  size: )\d+", r"\g<1>300"),  # of a corpus, or of a vocabulary
     (r"(corpus: merged)", "\\1\n  size: 300"),
+    (r"(length_buckets: )\d+", r"\g<1>1"),
     (r"(split: paper)", "\\1\n  size: 300"),
     (r"(batch_size: )\[.*\]", r"\g<1>[16]"),
     (r"(rungs: ).*\]", r"\g<1>[1, 2]"),
