@@ -10,16 +10,7 @@ import time
 
 import numpy as np
 import pytest
-from support.commands import (
-    QUICKSTART,
-    ROOT,
-    TINY,
-    edp_mx,
-    lines_of,
-    start,
-    wait_for,
-    weights,
-)
+from support.commands import QUICKSTART, ROOT, TINY, edp_mx, lines_of, start, wait_for, weights
 from support.workers import PATIENCE
 
 from edp_mx.training.state import TrainingState

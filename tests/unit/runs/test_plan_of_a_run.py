@@ -105,10 +105,7 @@ def test_the_cost_of_alpha_is_in_the_target(configured, sampler):
 
 @pytest.mark.parametrize("key", ["target_epsilon", "max_epsilon"])
 def test_what_makes_epsilon_infinite_refuses_target_and_budget(configured, key):
-    cases = {
-        "vocabulary": ([], PRIVATE),
-        "layer_scales": (["layer_scales=first_batch"], PUBLIC),
-    }
+    cases = {"vocabulary": ([], PRIVATE), "layer_scales": (["layer_scales=first_batch"], PUBLIC)}
     for name, (settings, prepared) in cases.items():
         with pytest.raises(UserError, match=f"privacy.{key}: epsilon is infinite") as caught:
             planned(configured(f"{key}=3", *settings), prepared=prepared)

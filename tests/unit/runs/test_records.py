@@ -188,10 +188,7 @@ def test_a_second_run_with_the_same_settings_is_kept_beside_the_first(tmp_path):
         for lines, one in zip(lines_in(kept), before):
             assert len(lines) == 2 and set(one) < set(lines)
 
-    assert [each.record.test["ser"] for each in select(collect([kept]), [], "score")] == [
-        0.2,
-        0.3,
-    ]
+    assert [each.record.test["ser"] for each in select(collect([kept]), [], "score")] == [0.2, 0.3]
     found = {each.run: each.success["x"].auc.value for each in collect_attacks([kept])}
     assert found == {run_id(first): 0.6, run_id(second): 0.7}
 

@@ -11,10 +11,7 @@ from edp_mx.runs.start_of_run import refuse_other_start, write_start
 
 PRINTS = {"train": "t", "validation": "v", "test": "s"}
 CONFIG = "name: mine\ntraining: {epochs: 3, watchdog_seconds: 600}\n"
-START = {
-    "fingerprints": PRINTS,
-    "vocabulary": {"words": ["call", "mum"], "is_public": True},
-}
+START = {"fingerprints": PRINTS, "vocabulary": {"words": ["call", "mum"], "is_public": True}}
 
 
 @pytest.fixture

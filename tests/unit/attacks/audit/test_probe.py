@@ -26,9 +26,7 @@ def test_the_release_is_that_of_the_examples_mean(generator):
     for length in (0.01, 3.0):  # not clipped, clipped
         examples = [length * generator.normal(size=(4, 6)) for _ in range(2)]
         sent = algorithm1.worker_step(
-            [[part.mean(0)] for part in examples],
-            scales=(1.0, 0.25),
-            max_grad_norm=0.5,
+            [[part.mean(0)] for part in examples], scales=(1.0, 0.25), max_grad_norm=0.5
         )
         for found, (wanted,) in zip(probe.released(examples, [4]), sent):
             np.testing.assert_allclose(found, wanted, atol=1e-6)

@@ -9,10 +9,7 @@ import pytest
 from support.utterances import ids_of
 
 from edp_mx.attacks.membership.lira import shadow as lira_shadow
-from edp_mx.attacks.membership.lira.attack import (
-    attack_by_shadows_of,
-    borrowed_plan,
-)
+from edp_mx.attacks.membership.lira.attack import attack_by_shadows_of, borrowed_plan
 from edp_mx.attacks.membership.lira.plan import ShadowPlan, ensure_plan, is_known
 from edp_mx.attacks.membership.lira.processes import read_shadow
 from edp_mx.attacks.membership.lira.shadow import shadow_vocabulary

@@ -9,11 +9,7 @@ import numpy as np
 import pytest
 
 from edp_mx.attacks.membership.run_scores import Selection, compute_signals
-from edp_mx.attacks.membership.signals import (
-    LEAST_LOSS,
-    log_odds_of,
-    signals_of,
-)
+from edp_mx.attacks.membership.signals import LEAST_LOSS, log_odds_of, signals_of
 from edp_mx.config import ExperimentConfig
 from edp_mx.data.synthetic import make_utterances
 from edp_mx.data.vocabulary import Vocabulary
@@ -135,8 +131,7 @@ def parts():
     """A model that never saw anything, and encoded utterances."""
     config = ExperimentConfig(model=TINY)
     config = replace(
-        config,
-        data=replace(config.data, embeddings=replace(config.data.embeddings, dimension=8)),
+        config, data=replace(config.data, embeddings=replace(config.data.embeddings, dimension=8))
     )
     utterances = list(make_utterances("communication", size=3000, seed=4))
     vocabulary = Vocabulary.build(utterances)

@@ -6,12 +6,7 @@ import math
 
 import pytest
 from support.gaussian import gaussian_delta
-from support.made_ledgers import (
-    plan_with,
-    poisson_plan,
-    run_of,
-    write_plan,
-)
+from support.made_ledgers import plan_with, poisson_plan, run_of, write_plan
 
 from edp_mx.dp.accounting.budget import (
     committed_entries,

@@ -63,12 +63,7 @@ def test_golden_values_of_poisson_steps(case):
 
 @pytest.mark.parametrize(
     "target, neighbours",
-    [
-        (0.05, "zero_out"),
-        (200.0, "zero_out"),
-        (2.0, "replace_one"),
-        (2.0, "replace_in_mean"),
-    ],
+    [(0.05, "zero_out"), (200.0, "zero_out"), (2.0, "replace_one"), (2.0, "replace_in_mean")],
 )
 def test_poisson_steps_meet_the_target_and_do_not_exceed_it(target, neighbours):
     z = by_search(**{**POISSON, "target_epsilon": target}, neighbours=neighbours)

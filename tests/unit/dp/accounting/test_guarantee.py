@@ -65,11 +65,7 @@ def test_both_epsilons_against_a_list_of_epochs():
     [
         ({"private_inputs": ["layer_scales"]}, ["first_batch"], True),
         ({"private_inputs": ["vocabulary"]}, ["vocabulary"], True),
-        (
-            {"private_inputs": ["layer_scales", "vocabulary"]},
-            ["first_batch", "vocabulary"],
-            True,
-        ),
+        ({"private_inputs": ["layer_scales", "vocabulary"]}, ["first_batch", "vocabulary"], True),
         ({"seed_is_fixed": True}, ["seed"], False),
         ({"noise_multiplier": 0.0}, ["multiplier is 0"], False),
         (

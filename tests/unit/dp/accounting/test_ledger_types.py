@@ -3,11 +3,7 @@
 import json
 
 import pytest
-from support.made_ledgers import (
-    plan_with,
-    poisson_plan,
-    write_plan,
-)
+from support.made_ledgers import plan_with, poisson_plan, write_plan
 
 from edp_mx.dp.accounting.chain import Chain
 from edp_mx.dp.accounting.ledger_account import account_for

@@ -9,12 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.releases import release_with
 
-from edp_mx.dp.accounting.accountants import (
-    ACCOUNTANTS,
-    check_claim,
-    count_with,
-    count_with_all,
-)
+from edp_mx.dp.accounting.accountants import ACCOUNTANTS, check_claim, count_with, count_with_all
 from edp_mx.dp.accounting.decay import Decay
 from edp_mx.dp.accounting.events import Composition, Event
 from edp_mx.dp.accounting.zcdp import yu_rs_of_steps
