@@ -23,9 +23,12 @@ from edp_mx.runs.attack_files import AttackRecord, AttackSuccess
 from edp_mx.runs.file_types import Record
 from edp_mx.runs.measurements import Measurement, Spread, measurements, spread_of
 from edp_mx.runs.record import run_id
+from edp_mx.runs.records import value_of
+from edp_mx.tasks.intent_slot.task import INTENT_SLOT
 from experiments.tables.methods import METHODS, method_of
 from experiments.tables.pooled import Pooled
 
+PAPERS_WIDTH = 312  # of its BERT
 PAPERS_ATTACK, LIRA = "shadow classifier", "LiRA"  # with the latter begin its variants' names
 Key = Tuple[str, str, str]  # family, corpus, method
 Value = TypeVar("Value", bound=Hashable)
@@ -81,7 +84,8 @@ def query(records: Iterable[Record], attacks: Sequence[AttackRecord] = ()) -> Di
     attacked = Counter(run for run, _ in success)
     by_method: Dict[str, List[Record]] = {method: [] for method in METHODS}
     for record in records:
-        by_method.get(method_of(record) or "", []).append(record)
+        if is_of_table(record):
+            by_method.get(method_of(record) or "", []).append(record)
     chosen: Dict[Key, List[Measurement]] = {}
     for method, of_it in by_method.items():
         for each in all_measurements(of_it, success):
@@ -105,6 +109,12 @@ def query(records: Iterable[Record], attacks: Sequence[AttackRecord] = ()) -> Di
         found[key] = entry_of(measured.records, success, sgd=sgd)
     pooled = {family: _pooled(family, found, success) for family in {key[0] for key in found}}
     return {key: _with_intervals(key, found, *pooled[key[0]]) for key in found}
+
+
+def is_of_table(record: Record) -> bool:
+    """Whether a record may be one of Table 1's: intents and slots, and no wider BERT's."""
+    is_wider = record.family == "bert" and value_of(record, "model.hidden_size") > PAPERS_WIDTH
+    return record.task is INTENT_SLOT and not is_wider
 
 
 def all_measurements(records: Iterable[Record], success: Successes) -> List[Measurement]:

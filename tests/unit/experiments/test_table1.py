@@ -7,9 +7,11 @@ from html.parser import HTMLParser
 
 import pytest
 from support.commands import edp_mx
+from support.documentation import ROOT
 from support.records import attack_of, changed, kept, record_of
 
 from edp_mx.runs.record import run_id
+from edp_mx.runs.record_files import read_lines
 from edp_mx.runtime.structured import unstructure
 from experiments.pages.table1 import HEADER, table1
 from experiments.pages.table1_about import about
@@ -185,6 +187,16 @@ def test_of_several_settings_the_best_on_validation_and_of_several_sizes_that_of
     assert row(tried, (), "edp_none_calibrated")[0]["SER %"] == "–"
     without = [each for each in tried if each.mechanism == "none"]
     assert row(without, (), "sgd")[0]["SER %"] == "9.00 [6.3]"  # the largest
+
+
+def test_of_the_committed_records_other_tasks_and_wider_encoders_are_no_rows():
+    records = list(read_lines(ROOT / "results" / "runs.jsonl"))
+    assert {"banking77", "atis"} <= {record.corpus for record in records}
+    shown = query(records)
+    assert "banking77" not in {corpus for _, corpus, _ in shown}
+    berts = [entry for key, entry in shown.items() if key[0] == "bert"]
+    widths = {r.settings.get("model.hidden_size", 312) for each in berts for r in each.records}
+    assert widths == {128} and ("bert", "atis", "dp_sgd") in shown
 
 
 def test_sgd_is_shown_with_the_settings_of_the_others():
