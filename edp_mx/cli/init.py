@@ -70,14 +70,14 @@ def run(arguments: argparse.Namespace) -> int:
     from edp_mx.runs.first_config import Start, first_config, refuse_without_recipes
 
     path, start, out = arguments.corpus, None, _checked_out(arguments)
+    task = LABELLING[arguments.task]
     words, listed = out.with_suffix(".words.txt"), out.with_suffix(".labels.json")
     if arguments.start_from:
-        start = Start.of(arguments.start_from, path)
+        start = Start.of(arguments.start_from, path, task=task)
     if not arguments.force:
         refuse_existing(out, *[words][bool(start) :], *[listed][bool(arguments.labels) :])
     users = [f"user={arguments.user_key}"] if arguments.user_key not in (None, "user") else []
     parts: Counter = Counter()
-    task = LABELLING[arguments.task]
     columns = columns_of([*arguments.columns, *users, *([] if task.has_slots else [WITHOUT_SLOTS])])
     refuse_without_recipes(start)
     start_logging(is_first=True)  # a large corpus is kept in the cache, and the log names it

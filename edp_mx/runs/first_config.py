@@ -73,6 +73,13 @@ RECIPES = {
         (110, 110),
         (),
     ),
+    "encoder_text": Recipe(
+        "The head of a public encoder",
+        ("configs/model/bert_fine_tuning.yaml", "configs/recipe/encoder_text.yaml"),
+        1 / 3,
+        (110, 110),
+        (),
+    ),
     "clc": Recipe(
         "A small CLC",
         ("configs/model/clc.yaml", "configs/recipe/clc.yaml"),
@@ -99,7 +106,7 @@ class Start:
     sizes: Dict[str, Any] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, folder: Path, corpus: Path) -> Start:
+    def of(cls, folder: Path, corpus: Path, *, task: Task) -> Start:
         """Look at a finished run, or at a BERT in Hugging Face's layout.
 
         Raises:
@@ -107,6 +114,8 @@ class Start:
         """
         for checkpoint in (folder, folder / "model"):  # the latter: of a pre-training
             if (checkpoint / CONFIG).is_file():
+                if not task.has_slots:
+                    return cls(checkpoint, "bert", "encoder_text")
                 layers = read_config(checkpoint / CONFIG).config.num_layers
                 middle = {"model.token_layer": max(1, layers // 2)}
                 return cls(checkpoint, "bert", "encoder", middle)
