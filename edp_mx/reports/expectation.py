@@ -110,7 +110,7 @@ class Expectation:
             "public for ε to hold."
         )
         if self.recipe.setting("model.start_from"):
-            said += " START_FROM is a run on public labels, without your corpus (docs/recipe.md)."
+            said += " START_FROM: a public encoder, or a run on public labels (docs/recipe.md)."
         return said
 
 

@@ -17,7 +17,7 @@ from edp_mx.runtime.yaml_tree import leaves, read_layers
 
 LAUNCHER = Path("launch/train.sh")
 _MODEL, _MECHANISM = "configs/model/{family}.yaml", Path("configs/mechanism/dp_sgd.yaml")
-_HEADS = Path("configs/recipe/heads.yaml")
+_HEADS, _ENCODER = Path("configs/recipe/heads.yaml"), Path("configs/recipe/encoder.yaml")
 # Settings that are the corpus' own, are left to the user, or change no result.
 _LEFT_OUT = (
     "name",
@@ -107,6 +107,8 @@ class Recipe:
     def _layers(self) -> List[Path]:
         """The shipped configuration that is nearest, where there is one."""
         file = _HEADS if self.setting("model.trained") == "heads" else _MECHANISM
+        if self.source.family == "bert" and self.setting("model.token_layer") is not None:
+            file = _ENCODER
         return [file] if file.exists() else []
 
     def _settings(self, base: Mapping[str, Any]) -> Dict[str, Any]:

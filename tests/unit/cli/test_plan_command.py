@@ -38,8 +38,8 @@ def test_the_page_says_what_its_numbers_are(monkeypatch):
     monkeypatch.chdir(ROOT)
     page = planned()
     assert max(map(len, page.split("\nnext:")[0].split("    edp-mx")[0].splitlines())) <= 80
-    for said in ("Measured on atis, ", "public corpora", "yours may differ", "START_FROM is a run",
-                 "Expect, over the corpora, SER ", "snips_bert_heads_epsilon_3",
+    for said in ("Measured on atis, ", "public corpora", "yours may differ", "START_FROM: a public",
+                 "Expect, over the corpora, SER ", "snips_encoder_epsilon_3",
                  "is only what the record states"):  # fmt: skip
         assert said in " ".join(page.split()), said
     ((low, high),) = re.findall(r"SER (\d+) to (\d+) %", page)
