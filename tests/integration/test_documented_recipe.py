@@ -67,7 +67,7 @@ def test_each_mechanism_trains_a_clc_and_a_bert(pretrained, name):
 def test_the_recipe(pretrained):
     """All of its page: pre-training, warm starts, private runs, their attacks, word vectors."""
     script = shrunken_script("".join(blocks(ROOT / "docs" / "recipe.md")))
-    made = "runs/pretrain_public merged text/for_atis.txt.gz text/public.txt.gz"  # by the page
+    made = "runs/pretrain_public merged text/for_atis.txt.gz text/public.txt.gz checkpoints"
     execute(f"rm -rf {made}\n{script}", pretrained)
     for name in ("snips_private", "communication_private"):
         assert 7.5 < read(pretrained / "runs" / name, "privacy")["holds_if"]["epsilon"] <= 8
@@ -76,8 +76,7 @@ def test_the_recipe(pretrained):
 
 def test_the_recipe_of_a_public_encoder(pretrained, corpora):
     """On slots and intents, and on the texts of two corpora as they are published."""
-    execute("edp-mx checkpoint fetch minilm --out checkpoints/again", pretrained)
-    (pretrained / "checkpoints" / "again").rename(pretrained / "checkpoints" / "minilm")
+    execute("rm -rf checkpoints && edp-mx checkpoint fetch minilm", pretrained)
     layers = {"snips": "snips_bert.yaml configs/recipe/encoder"}
     layers |= {name: f"classification/{name}.yaml configs/recipe/encoder_text"
                for name in ("clinc150", "banking77")}  # fmt: skip
@@ -144,7 +143,7 @@ def test_the_pages_on_bert_and_sweeps_and_tables(pretrained):
     )
     script = shrunken_script("".join(blocks(ROOT / "docs" / "bert.md")))
     execute(
-        f"rm -r runs/pretrain_for_atis text/for_atis.txt.gz\n{script}", pretrained
+        f"rm -rf runs/pretrain_for_atis text/for_atis.txt.gz checkpoints\n{script}", pretrained
     )  # made there
     sweeps = "".join(blocks(ROOT / "docs" / "sweeps.md"))
     made = next((pretrained / "runs").glob("atis_bert*/record.json"), None)
