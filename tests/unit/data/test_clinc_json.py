@@ -2,9 +2,7 @@
 
 import gzip
 import json
-import os
 from collections import Counter
-from pathlib import Path
 
 import pytest
 
@@ -68,11 +66,10 @@ def test_a_torn_file_and_a_folder_with_two_are_refused(tmp_path):
         list(stream_utterances(tmp_path))
 
 
-def test_the_published_sizes():
-    folder = Path(os.environ.get("EDP_MX_DATA", "data")) / "clinc150"
-    if not folder.exists():
+def test_the_published_sizes(corpora):
+    if not (corpora / "clinc150").exists():
         pytest.skip("CLINC150 is absent: see EDP_MX_DATA")
-    found = [(part, u.intent) for part, u in stream_utterances(folder)]
+    found = [(part, u.intent) for part, u in stream_utterances(corpora / "clinc150")]
     assert Counter(part for part, _ in found) == {
         "train": 15_100,
         "validation": 3_100,

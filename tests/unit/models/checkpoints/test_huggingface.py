@@ -8,11 +8,21 @@ import numpy as np
 import pytest
 from golden.make_bert_hidden_states import CASES, GOLDEN, PIECES, draw, pieces_of
 from safetensors.numpy import load_file
-from support.huggingface import SHAPES, TINY, WORDS, assert_same, broken, drawn, write_folder
+from support.huggingface import (
+    SHAPES,
+    TINY,
+    WORDS,
+    assert_same,
+    broken,
+    drawn,
+    new_bert,
+    scores_of_masked_lm,
+    write_folder,
+)
 
 from edp_mx.data.wordpiece import WordPiece
 from edp_mx.errors import UserError
-from edp_mx.models.bert import BERT, BERTConfig
+from edp_mx.models.bert import BERTConfig
 from edp_mx.models.checkpoints.huggingface import (
     FILES,
     Checkpoint,
@@ -23,14 +33,6 @@ from edp_mx.models.checkpoints.huggingface import (
     write_checkpoint,
 )
 from edp_mx.models.checkpoints.names import MASKED_LM, POOLER, shapes_of
-from edp_mx.models.initialization import initialize
-from edp_mx.models.masked_pieces import MaskedPieceHead
-
-
-def new_bert(config, num_pieces=None):
-    bert = BERT(config, num_pieces=num_pieces or len(PIECES), prefix="bert_")
-    initialize(bert, seed=1, context=mx.cpu())
-    return bert
 
 
 def hidden_states(bert, case):
@@ -75,19 +77,11 @@ def test_all_hidden_states_agree_with_transformers(case, tmp_path):
 
 
 def test_the_masked_lm_head_agrees_with_transformers(tmp_path):
-    head = MaskedPieceHead(TINY, num_pieces=len(PIECES), prefix="head_")
-    head.initialize()
     tensors = read_checkpoint(write_folder(tmp_path)).tensors
-    parameters = (
-        head.transform.weight, head.transform.bias, head.norm.gamma, head.norm.beta, head.bias
-    )  # fmt: skip
-    for name, parameter in zip(MASKED_LM, parameters):
-        parameter.set_data(mx.nd.array(tensors[name]))
     with np.load(GOLDEN) as golden:
         last, wanted = golden["tiny_states"][-1], golden["tiny_scores"]
-    places = mx.nd.array([[0] * len(last), range(len(last))], dtype="int32")
-    scores = head(mx.nd.array(last[None]), places, mx.nd.array(tensors[WORDS]))
-    np.testing.assert_allclose(scores.asnumpy(), wanted, atol=3e-5, rtol=1e-5)
+    scores = scores_of_masked_lm(TINY, tensors, last)
+    np.testing.assert_allclose(scores, wanted, atol=3e-5, rtol=1e-5)
 
 
 def test_writing_and_reading_gives_the_same_weights_pieces_and_sizes(tmp_path):

