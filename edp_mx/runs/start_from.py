@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
-from typing import Dict, List, Optional
+from typing import Dict, List, Optional, Tuple
 
 import mxnet as mx
 import numpy as np
@@ -163,23 +163,22 @@ class RunStart:
     def _named_heads(self, model: TaskModel, vocabulary: Vocabulary) -> Arrays:
         """The parameters of the heads, by the names of labels that differ from the run's.
 
-        Where our intent head reads more features than the run's, their weights are 0.
+        Where our heads read more features than the run's, their weights are 0.
         """
         theirs, weights, heads = self.vocabulary, self.weights, {}
-        size = model.encoder.num_pooled * model.encoder.output_size
         if vocabulary.intents != theirs.intents:
             alike = most_alike(vocabulary.intents, theirs.intents)
-            for name in (n for n in model.heads["intents"].collect_params() if n in weights):
-                heads[name] = _widened(named_rows(weights[name], alike), size)
+            for name, ours in model.heads["intents"].collect_params().items():
+                if name in weights:
+                    heads[name] = _fitted(named_rows(weights[name], alike), ours.shape)
             logger.info("intents: %d of %d have a label alike", sum(map(bool, alike)), len(alike))
         if "slots" in model.heads and vocabulary.slots != theirs.slots:
             tags = alike_tags(vocabulary.slots, theirs.slots)
-            for name in (n for n in model.heads["slots"].collect_params() if n in weights):
-                heads[name] = (
-                    transitions_by_kind(vocabulary.slots, theirs.slots, weights[name])
-                    if name.endswith("transitions")
-                    else named_rows(weights[name], tags)
-                )
+            for name, ours in model.heads["slots"].collect_params().items():
+                if name.endswith("transitions") and name in weights:
+                    heads[name] = transitions_by_kind(vocabulary.slots, theirs.slots, weights[name])
+                elif name in weights:
+                    heads[name] = _fitted(named_rows(weights[name], tags), ours.shape)
         return heads
 
     def _same_labels(self, name: str, model: TaskModel, vocabulary: Vocabulary) -> bool:
@@ -208,9 +207,12 @@ class RunStart:
         return drawn
 
 
-def _widened(rows: np.ndarray, size: int) -> np.ndarray:
-    """Fill rows of fewer features up with zeros. Shapes: (I,) → the same; (I, H) → (I, size)."""
-    return rows if rows.ndim == 1 else np.pad(rows, ((0, 0), (0, size - rows.shape[1])))
+def _fitted(rows: np.ndarray, shape: Tuple[int, ...]) -> np.ndarray:
+    """Fill rows of fewer features up with zeros, and cut more off. Shapes: (I, H) → (I, H')."""
+    fitted = np.zeros(shape, rows.dtype)
+    shared = tuple(slice(min(sizes)) for sizes in zip(rows.shape, shape))
+    fitted[shared] = rows[shared]
+    return fitted
 
 
 def _tables(model: TaskModel, vocabulary: Vocabulary) -> Dict[str, Dict[str, int]]:
