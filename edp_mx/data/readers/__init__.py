@@ -8,10 +8,14 @@ from typing import Iterable, Iterator, List, Optional, Tuple
 from edp_mx.data.ids import with_unique_ids
 from edp_mx.data.readers import (
     clinc_json,
+    dart_json,
     dstc8,
+    e2e,
     json_lines,
     nlu_eval,
+    persona_chat,
     snips_json,
+    system_turns,
     table,
     text_lines,
     three_files,
@@ -27,12 +31,16 @@ FORMATS = {
     format.name: format
     for format in (
         three_files.FORMAT,
+        system_turns.FORMAT,  # before json_lines
         json_lines.FORMAT,
         dstc8.FORMAT,
         clinc_json.FORMAT,
+        dart_json.FORMAT,  # before snips_json
         snips_json.FORMAT,
+        e2e.FORMAT,  # before table
         table.FORMAT,
         nlu_eval.FORMAT,
+        persona_chat.FORMAT,  # before text
         text_lines.FORMAT,
     )
 }

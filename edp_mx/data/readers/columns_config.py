@@ -27,6 +27,10 @@ class ColumnsConfig(Settings):
             "category"; none for a corpus without labels, in any layout.
         second: the one with a second text, such as the hypothesis beside a premise, which follows
             the first one after the token [SEP]; by default none.
+        prompt: the one with what a reply is generated from; by default "prompt". Of DSTC8's system
+            turns, acts (from a table to text, the default) or context (dialogue).
+        reply: the one with the reply to a prompt; by default "reply". A record with both needs
+            neither a text nor slots nor an intent.
         user: the one with who said it; by default "user".
         label_names: a JSON file with the names of labels that are numbers, by key or column, such
             as `{"ner_tags": ["O", "B-who"]}`; or the `dataset_info.json` of a Hugging Face dataset.
@@ -40,6 +44,8 @@ class ColumnsConfig(Settings):
     spans: Optional[str] = None
     intent: Optional[str] = None
     second: Optional[str] = None
+    prompt: Optional[str] = None
+    reply: Optional[str] = None
     user: Optional[str] = None
     label_names: Optional[str] = path_field()
     unbalanced: str = setting("repair", one_of=("repair", "refuse"))

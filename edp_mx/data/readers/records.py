@@ -6,6 +6,8 @@ from typing import Any, Dict, Iterable, List, Mapping, Set, Tuple
 
 from edp_mx.data.readers.assembly import Assembler, Chunk, split_tokens, tag_chunks
 from edp_mx.data.readers.columns_config import NONE
+from edp_mx.data.readers.replies import checked_tokens
+from edp_mx.data.reply import LABEL
 from edp_mx.data.utterance import SEPARATOR, Utterance
 from edp_mx.errors import UserError
 from edp_mx.runtime.json_text import read_json
@@ -16,6 +18,8 @@ _USUAL: Dict[str, Tuple[str, ...]] = {
     "slots": ("slots", "ner_tags"),
     "spans": ("spans",),
     "second": (),
+    "prompt": ("prompt",),
+    "reply": ("reply",),
     "intent": ("intent", "label", "category"),
     "user": ("user",),
 }
@@ -62,9 +66,15 @@ class RecordReader:
             place: file and line, with which an error begins.
 
         Edge cases: of text and tokens the tokens are read; of slots and spans the slots. A span
-            ends a token, also within a word.
+            ends a token, also within a word. A prompt and its reply are read as one utterance.
         """
-        if "spans" in names and "slots" not in names:
+        if "reply" in names:
+            prompt, reply = (
+                _items(record, names[side], {str}, place) for side in ("prompt", "reply")
+            )
+            tokens = checked_tokens(prompt, reply, place)
+            tags = ["O"] * len(tokens)
+        elif "spans" in names and "slots" not in names:
             tokens, tags = self._tag_spans(record, names, place)
         else:
             tokens = _items(record, names.get("tokens") or names["text"], {str}, place)
@@ -80,7 +90,10 @@ class RecordReader:
         if user is not None and not isinstance(user, str):
             raise UserError(f'{place}: "{names["user"]}" must be a string; leave it out if unknown')
         intent = record[names["intent"]] if "intent" in names else None
-        intent = "" if intent is None else self._label(intent, names["intent"], place)
+        if intent is None:
+            intent = LABEL if "reply" in names else ""
+        else:
+            intent = self._label(intent, names["intent"], place)
         return self._assembler.assemble(tokens, tags, intent, id=id, place=place, user=user)
 
     def _find_names(self, present: Tuple[str, ...], place: str) -> Dict[str, str]:
@@ -97,6 +110,10 @@ class RecordReader:
                     f'{place}: the {self._what} "{wanted}", which data.columns.{field} names, is '
                     f"missing; there are {', '.join(present)}"
                 )
+        if self._is_prompted(found):
+            left = ("prompt", "reply", "intent", "user")
+            return {field: name for field, name in found.items() if field in left}
+        found = {field: name for field, name in found.items() if field not in ("prompt", "reply")}
         for fields in _NEEDED:
             if not any(field in found or field in self._absent for field in fields):
                 names = " or ".join(f'"{name}"' for field in fields for name in _USUAL[field])
@@ -106,6 +123,12 @@ class RecordReader:
                     f"name another{without}"
                 )
         return found
+
+    def _is_prompted(self, found: Mapping[str, str]) -> bool:
+        """Return whether records have a prompt and a reply, and these are meant."""
+        is_named = self._config.prompt is not None or self._config.reply is not None
+        has_text = "text" in found or "tokens" in found
+        return "prompt" in found and "reply" in found and (is_named or not has_text)
 
     def _label(self, value: Any, name: str, place: str) -> str:
         """Return the name of a label, which may be a number."""

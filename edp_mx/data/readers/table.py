@@ -31,7 +31,7 @@ def _read(path: Path, assembler: Assembler, id_prefix: str) -> Iterator[Utteranc
     reader = RecordReader(assembler, "column")
     header: List[str] = []
     names: Dict[str, str] = {}
-    for number, cells in _rows(path):
+    for number, cells in table_rows(path):
         place = f"{path}, line {number}"
         if not header:
             refuse_repeated(cells, place)
@@ -43,7 +43,7 @@ def _read(path: Path, assembler: Assembler, id_prefix: str) -> Iterator[Utteranc
         yield reader.read(record, names, id=f"{id_prefix}/{number}", place=place)
 
 
-def _rows(path: Path) -> Iterator[Tuple[int, List[str]]]:
+def table_rows(path: Path) -> Iterator[Tuple[int, List[str]]]:
     """Yield (number of the first line, cells without blanks around them) of each row."""
     lines = (f"{line}\n" for _, line in read_lines(path))
     first = next(lines, "")

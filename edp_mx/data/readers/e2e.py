@@ -1,0 +1,78 @@
+"""E2E as published: `trainset.csv`, `devset.csv` and `testset_w_refs.csv` with `mr` and `ref`."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Iterator, List
+
+from edp_mx.data.readers.assembly import Assembler, read_lines
+from edp_mx.data.readers.format import Format, Sources
+from edp_mx.data.readers.replies import assemble_reply
+from edp_mx.data.readers.table import table_rows
+from edp_mx.data.utterance import Utterance
+from edp_mx.errors import UserError
+from edp_mx.metrics.quoted_values import quoted
+
+_PARTS = {"train": "trainset", "validation": "devset", "test": "testset_w_refs"}
+_SUFFIXES = (".csv", ".csv.gz")
+_NAMES = {"mr", "ref"}
+_SLOT = re.compile(r"\s*([^,\[\]]+)\[([^\[\]]*)\]\s*(,|$)")
+
+
+def _find(path: Path) -> Sources:
+    """Take a file whose header has both columns, or those of a folder by their published names.
+
+    `testset.csv` of the release has no references and is passed over.
+    """
+    if path.is_file():
+        is_one = path.name.endswith(_SUFFIXES) and _has_columns(path)
+        return {"": [(path, path.name)]} if is_one else {}
+    found = {
+        part: [(file, stem)]
+        for part, stem in _PARTS.items()
+        for suffix in _SUFFIXES
+        if (file := path / f"{stem}{suffix}").is_file() and _has_columns(file)
+    }
+    return dict(found)
+
+
+def _has_columns(path: Path) -> bool:
+    _, header = next(read_lines(path), (1, ""))
+    return {name.strip(' "') for name in header.split(",")} >= _NAMES
+
+
+def _read(path: Path, assembler: Assembler, id_prefix: str) -> Iterator[Utterance]:
+    """Stream the rows, each with one reference; several rows may have the same table."""
+    header = None
+    for number, cells in table_rows(path):
+        place = f"{path}, line {number}"
+        if header is None:
+            header = cells
+            continue
+        if len(cells) != len(header):
+            raise UserError(f"{place}: {len(cells)} columns but the header has {len(header)}")
+        row = dict(zip(header, cells))
+        prompt = meaning_as_text(row["mr"], place)
+        yield assemble_reply(assembler, prompt, row["ref"], id=f"{id_prefix}/{number}", place=place)
+
+
+def meaning_as_text(meaning: str, place: str) -> str:
+    """Return `name[The Mill], familyFriendly[yes]` in the form of `quoted_values`.
+
+    Example:
+        >>> meaning_as_text("name[The Mill], familyFriendly[yes]", "trainset.csv, line 2")
+        'name = "The Mill"; familyFriendly = yes'
+    """
+    slots: List[str] = []
+    at = 0
+    while at < len(meaning) or not slots:
+        match = _SLOT.match(meaning, at)
+        if match is None:
+            raise UserError(f'{place}: "mr" is not of the form name[value], name[value]')
+        slots.append(f"{match[1].strip()} = {quoted(match[2])}")
+        at = match.end()
+    return "; ".join(slots)
+
+
+FORMAT = Format("e2e", "trainset.csv with mr and ref", _find, _read)

@@ -1,0 +1,42 @@
+"""The values of a table that is written as a prompt: `name = "value"; name = "one", "other"`."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import List
+
+NOT_SAID = frozenset(("true", "false", "yes", "no", "none", "dontcare"))
+_VALUE = r'"(?:[^"\\]|\\.)*"'
+_VALUES = re.compile(rf"= ({_VALUE}(?:, {_VALUE})*)")
+_ONE_VALUE = re.compile(_VALUE)
+
+
+def quoted(value: str) -> str:
+    """Return a value with single blanks as a JSON string, or bare where no text would repeat it.
+
+    Example:
+        >>> print(quoted("San  Jose"), quoted('the "Urban Light"'), quoted("True"))
+        "San Jose" "the \\"Urban Light\\"" True
+    """
+    text = " ".join(value.split())
+    return text if text.lower() in NOT_SAID else json.dumps(text, ensure_ascii=False)
+
+
+def quoted_values(prompt: str) -> List[str]:
+    """Return the values that stand in quotation marks behind an equals sign, in their order.
+
+    Example:
+        >>> quoted_values('movies: offer title = "Jaws", "Up"; inform subtitles = True')
+        ['Jaws', 'Up']
+    """
+    groups = _VALUES.findall(prompt)
+    return [_unquoted(text) for group in groups for text in _ONE_VALUE.findall(group)]
+
+
+def _unquoted(text: str) -> str:
+    """Return the value in quotation marks; where a person wrote no JSON string, what is in them."""
+    try:
+        return str(json.loads(text))
+    except json.JSONDecodeError:
+        return text[1:-1]
