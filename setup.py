@@ -28,12 +28,15 @@ LIVING = [
     "tqdm>=4.60",
 ]
 SERVE = ["h11>=0.16,<1", "prometheus-client>=0.17"]
+GENERATION = ["nltk>=3.8", "rouge-score>=0.1.2", "sacrebleu>=2.3,<3"]  # scores of generated text
 EXTRAS = {
     "cpu": ["mxnet==1.9.1"],
     "cu112": ["mxnet-cu112==1.9.1"],
     "serve": SERVE,
+    "generation": GENERATION,
     "dev": [
         *SERVE,
+        *GENERATION,
         "hypothesis>=6",
         "pytest>=7",
         "pytest-timeout>=2",

@@ -1,1 +1,1 @@
-"""How well intents and slots were understood. NumPy only at most; knows nothing of data."""
+"""How well intents and slots were understood, and texts generated; knows nothing of data."""
