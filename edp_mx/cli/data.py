@@ -58,14 +58,16 @@ examples:
 """
 DESCRIBE_EXAMPLES = """\
 Any layout that training reads: seq.in/seq.out/label, JSON lines, CSV and TSV, SNIPS' JSON,
-NLU-Eval's CSV, DSTC8's dialogues. --columns says what columns or keys are called, as data.columns
-in a configuration. Where utterances name their users (a file user beside the three, the key "user",
-or a dialogue), these are counted. Beside the counts stand the sizes of the parts by data.split.
+NLU-Eval's CSV, DSTC8's dialogues, tables and dialogues to generate text from. --columns says what
+columns or keys are called, as data.columns in a configuration. Where utterances name their users (a
+file user beside the three, the key "user", or a dialogue), these are counted. Beside the counts
+stand the sizes of the parts by data.split.
 
 examples:
   edp-mx data describe data/atis
   edp-mx data describe mine.jsonl --show      (and three of its utterances)
   edp-mx data describe mine.csv --columns text=utterance intent=category
+  edp-mx data describe dstc8_nlg --columns prompt=context
   edp-mx data describe nlu_eval               (a public corpus that was fetched)
   edp-mx data describe communication          (a sample of 10,000)
 """

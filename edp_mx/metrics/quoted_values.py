@@ -24,14 +24,15 @@ def quoted(value: str) -> str:
 
 
 def quoted_values(prompt: str) -> List[str]:
-    """Return the values that stand in quotation marks behind an equals sign, in their order.
+    """Return the values that stand in quotation marks behind an equals sign, without empty ones.
 
     Example:
         >>> quoted_values('movies: offer title = "Jaws", "Up"; inform subtitles = True')
         ['Jaws', 'Up']
     """
     groups = _VALUES.findall(prompt)
-    return [_unquoted(text) for group in groups for text in _ONE_VALUE.findall(group)]
+    found = [_unquoted(text) for group in groups for text in _ONE_VALUE.findall(group)]
+    return [value for value in found if value.strip()]
 
 
 def _unquoted(text: str) -> str:

@@ -31,7 +31,8 @@ def _find(path: Path) -> Sources:
 def _read(path: Path, assembler: Assembler, id_prefix: str) -> Iterator[Utterance]:
     """Read `[{"tripleset": [[subject, relation, object], …], "annotations": [{"text"}, …]}, …]`.
 
-    Each annotation is an utterance, so that several may have the same triples.
+    Each annotation is an utterance, so that several may have the same triples. The release has some
+    without a word, which are left out.
     """
     document = read_json(path)
     if not isinstance(document, list):
@@ -46,8 +47,9 @@ def _read(path: Path, assembler: Assembler, id_prefix: str) -> Iterator[Utteranc
             text = annotation.get("text") if isinstance(annotation, dict) else None
             if not isinstance(text, str):
                 raise UserError(f'{place}: annotation {at} has no "text"')
-            id = f"{id_prefix}/{number}/{at}"
-            yield assemble_reply(assembler, prompt, text, id=id, place=place)
+            if text.strip():
+                id = f"{id_prefix}/{number}/{at}"
+                yield assemble_reply(assembler, prompt, text, id=id, place=place)
 
 
 def triples_as_text(triples: List[List[str]]) -> str:
