@@ -67,7 +67,7 @@ examples:
   edp-mx data describe data/atis
   edp-mx data describe mine.jsonl --show      (and three of its utterances)
   edp-mx data describe mine.csv --columns text=utterance intent=category
-  edp-mx data describe dstc8_nlg --columns prompt=context
+  edp-mx data describe dstc8 --columns prompt=context   (the system's turns)
   edp-mx data describe nlu_eval               (a public corpus that was fetched)
   edp-mx data describe communication          (a sample of 10,000)
 """

@@ -27,8 +27,8 @@ class ColumnsConfig(Settings):
             "category"; none for a corpus without labels, in any layout.
         second: the one with a second text, such as the hypothesis beside a premise, which follows
             the first one after the token [SEP]; by default none.
-        prompt: the one with what a reply is generated from; by default "prompt". Of DSTC8's system
-            turns, acts (from a table to text, the default) or context (dialogue).
+        prompt: the one with what a reply is generated from; by default "prompt". With acts (a table
+            to text) or context (dialogue), DSTC8's dialogues are read for the system's turns.
         reply: the one with the reply to a prompt; by default "reply". A record with both needs
             neither a text nor slots nor an intent.
         user: the one with who said it; by default "user".

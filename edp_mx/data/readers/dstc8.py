@@ -8,6 +8,7 @@ from typing import Any, Iterator, List, NamedTuple, Tuple
 
 from edp_mx.data.readers.assembly import Assembler
 from edp_mx.data.readers.format import Format, Sources, sources_by_part
+from edp_mx.data.readers.system_turns import assemble_turn
 from edp_mx.data.tokenization import WORD_OR_PUNCTUATION
 from edp_mx.data.utterance import Utterance
 from edp_mx.errors import UserError
@@ -15,6 +16,7 @@ from edp_mx.runtime.json_text import read_json
 
 _FILES = "dialogues_*.json"
 MOST_OF_A_TURN, MOST_SPANS = 2**16, 100  # characters; slots
+CONTEXT = 3  # turns before one of the system's
 # What a turn does, where it announces no intent: the first of these.
 _ACTS = (
     "NEGATE_INTENT",
@@ -54,7 +56,7 @@ def _files_of(source: Path) -> List[Path]:
 
 
 def _read(source: Path, assembler: Assembler, id_prefix: str) -> Iterator[Utterance]:
-    """Stream the users' turns; the system's are left out.
+    """Stream the users' turns, or with `data.columns.prompt` the system's as text to generate.
 
     Args:
         id_prefix: ids are `<id_prefix>/<dialogue>/<turn>`, turns counted from 1.
@@ -74,6 +76,11 @@ def _read(source: Path, assembler: Assembler, id_prefix: str) -> Iterator[Uttera
         for dialogue in _of_type(list, read_json(file), "a list of dialogues", str(file)):
             name = _value(dialogue, "dialogue_id", str, str(file))
             turns = _value(dialogue, "turns", list, f"{file}, dialogue {name}")
+            if assembler.columns.prompt is not None:
+                id = "/".join(filter(None, (id_prefix, name)))
+                place = f"{file}, dialogue {name}"
+                yield from _replies(turns, assembler, id=id, place=place, user=f"{part}{name}")
+                continue
             for number, turn in enumerate(turns, start=1):
                 place = f"{file}, dialogue {name}, turn {number}"
                 if _value(turn, "speaker", str, place) != "USER":
@@ -96,6 +103,42 @@ def _read(source: Path, assembler: Assembler, id_prefix: str) -> Iterator[Uttera
                         place=place,
                         user=f"{part}{name}",
                     )
+
+
+def _replies(
+    turns: List[Any], assembler: Assembler, *, id: str, place: str, user: str
+) -> Iterator[Utterance]:
+    """Stream the system's turns of one dialogue, each with its acts and the turns before it."""
+    context: List[str] = []
+    for number, turn in enumerate(turns, start=1):
+        here = f"{place}, turn {number}"
+        speaker, text = (_value(turn, key, str, here) for key in ("speaker", "utterance"))
+        if speaker == "SYSTEM":
+            record = {
+                "dialogue": user,
+                "turn": number,
+                "acts": _acts(_value(turn, "frames", list, here), here),
+                "context": context[-CONTEXT:],
+                "text": text,
+            }
+            reply = assemble_turn(assembler, record, id=f"{id}/{number}", place=here)
+            if reply is not None:
+                yield reply
+        context.append(f"{speaker.lower()}: {text}")
+
+
+def _acts(frames: List[Any], place: str) -> List[List[Any]]:
+    """The acts of all services as `[service, act, slot, values]`."""
+    return [
+        [
+            _value(frame, "service", str, place),
+            _value(action, "act", str, place),
+            _value(action, "slot", str, place),
+            _value(action, "values", list, place),
+        ]
+        for frame in frames
+        for action in _value(frame, "actions", list, place)
+    ]
 
 
 def tag_spans(text: str, spans: List[Span]) -> Tuple[List[str], List[str]]:

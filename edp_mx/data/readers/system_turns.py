@@ -6,7 +6,7 @@ import re
 from itertools import groupby
 from operator import itemgetter
 from pathlib import Path
-from typing import Any, Callable, Dict, Iterator, List, Tuple
+from typing import Any, Callable, Dict, Iterator, List, Optional, Tuple
 
 from edp_mx.data.readers.assembly import Assembler, read_bytes_by_line, read_lines
 from edp_mx.data.readers.format import Format, Sources, file_or_folder
@@ -33,31 +33,33 @@ def _find(path: Path) -> Sources:
 
 
 def _read(path: Path, assembler: Assembler, id_prefix: str) -> Iterator[Utterance]:
-    """Stream the turns; the prompt is what `data.columns.prompt` says, and the reply the text.
+    """Stream the turns of a file; blank lines are skipped."""
+    for number, line in read_lines(path):
+        if line.strip():
+            place = f"{path}, line {number}"
+            record = json_in(line, place)
+            turn = assemble_turn(assembler, record, id=f"{id_prefix}/{number}", place=place)
+            if turn is not None:
+                yield turn
 
-    Edge cases: the user is the dialogue. A turn without a word is left out.
+
+def assemble_turn(assembler: Assembler, record: Any, *, id: str, place: str) -> Optional[Utterance]:
+    """Return a system's turn as the reply to what `data.columns.prompt` says; None without a word.
+
+    The user is the dialogue.
     """
     reading = assembler.columns.prompt or "acts"
     if reading not in _READINGS:
         raise UserError(
-            f"{path}: data.columns.prompt must be {' or '.join(_READINGS)} for the turns of a "
+            f"{place}: data.columns.prompt must be {' or '.join(_READINGS)} for the turns of a "
             f"dialogue system, not {reading!r}"
         )
-    for number, line in read_lines(path):
-        if not line.strip():
-            continue
-        place = f"{path}, line {number}"
-        record = _checked(json_in(line, place), place)
-        if not record["text"].strip():
-            continue
-        yield assemble_reply(
-            assembler,
-            _READINGS[reading](record[reading]),
-            record["text"],
-            id=f"{id_prefix}/{number}",
-            place=place,
-            user=record["dialogue"],
-        )
+    turn = _checked(record, place)
+    if not turn["text"].strip():
+        return None
+    prompt = _READINGS[reading](turn[reading])
+    user = turn["dialogue"]
+    return assemble_reply(assembler, prompt, turn["text"], id=id, place=place, user=user)
 
 
 def acts_as_text(acts: List[Act]) -> str:

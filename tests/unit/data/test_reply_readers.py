@@ -106,6 +106,56 @@ def test_a_broken_turn_is_refused_by_its_line(change, told, tmp_path):
     refused(write_turns(tmp_path / "a.jsonl", [TURNS[0], {**TURNS[1], **change}]), told)
 
 
+def dialogues(folder, name, turns):
+    folder.mkdir(parents=True, exist_ok=True)
+    document = [{"dialogue_id": name, "turns": turns}]
+    (folder / "dialogues_001.json").write_text(json.dumps(document))
+
+
+def spoken(speaker, text, *actions):
+    frames = [{"service": "Movies_2", "slots": [], "actions": list(actions)}]
+    return {"speaker": speaker, "utterance": text, "frames": frames}
+
+
+ASK = {"act": "INFORM_INTENT", "slot": "intent", "values": ["FindMovies"]}
+OFFER = {"act": "OFFER", "slot": "title", "values": ["Up"], "canonical_values": ["Up"]}
+
+
+def test_dialogues_as_released_have_the_same_turns(tmp_path):
+    turns = [spoken("USER", "A film?", ASK), spoken("SYSTEM", "See Up.", OFFER)]
+    turns += [spoken("USER", "No.", ASK), spoken("SYSTEM", "", OFFER)]
+    turns += [spoken("SYSTEM", "Up again!", OFFER)]
+    for part in ("train", "dev"):
+        dialogues(tmp_path / part, "1_0", turns)
+    read = {}
+    for prompt in ("acts", "context"):
+        read[prompt] = read_utterances(tmp_path, columns=ColumnsConfig(prompt=prompt))
+        users = [(each.id, each.user) for each in read[prompt]]
+        assert users[:2] == [("train/1_0/2", "1_0"), ("train/1_0/5", "1_0")]
+        assert users[2:] == [("dev/1_0/2", "dev_1_0"), ("dev/1_0/5", "dev_1_0")]
+    prompt = 'movies: offer title = "Up"'
+    assert sides(read["acts"])[:2] == [(prompt, "See Up."), (prompt, "Up again!")]
+    assert sides(read["context"])[1][0] == "system: See Up. user: No. system:"
+    assert [" ".join(each.tokens) for each in read_utterances(tmp_path)[:2]] == ["a film ?", "no ."]
+    dialogues(tmp_path / "dev", "1_0", [spoken("SYSTEM", "See Up.", {"act": "OFFER"})])
+    refused(tmp_path, 'dialogue 1_0, turn 1: expected "slot"', prompt="acts")
+
+
+def test_the_released_dialogues_and_their_system_turns_agree(corpora, tmp_path):
+    raw, turns = corpora / "dstc8" / "raw", corpora / "dstc8_nlg" / "train.jsonl.gz"
+    if not (raw.exists() and turns.exists()):
+        pytest.skip("DSTC8 is absent: see EDP_MX_DATA")
+    users = {each.user for each in read_utterances(raw, columns=ColumnsConfig(prompt="acts"))}
+    with gzip.open(turns, "rt") as file:
+        lines = [line for line in file if line.split('"')[3].partition("/")[2] in users]
+    (tmp_path / "turns.jsonl").write_text("".join(lines))
+    for prompt in ("acts", "context"):
+        columns = ColumnsConfig(prompt=prompt)
+        released = [each.tokens for each in read_utterances(raw, columns=columns)]
+        kept = [each.tokens for each in read_utterances(tmp_path, columns=columns)]
+        assert released == kept and len(users) == 24
+
+
 def test_the_sizes_of_the_system_turns(corpora):
     folder = corpora / "dstc8_nlg"
     if not folder.exists():
