@@ -13,6 +13,7 @@ import numpy as np
 from fuzz.damage import damaged, damaged_json
 from support.huggingface import write_folder
 from support.made_ledgers import plan_with, poisson_plan, write_plan
+from support.replies import PERSONA_CHAT, write_tables, write_triples, write_turns
 
 from edp_mx.cli.predict import _answer_stream
 from edp_mx.config import dump_config, load_config
@@ -341,6 +342,37 @@ class Dialogues(Corpus):
         (folder / "dialogues_001.json").write_text(json.dumps([dialogue], indent=1))
 
 
+class SystemTurns(Corpus):
+    layout = "system_turns"
+    damage = staticmethod(damaged_json)
+
+    def make(self, folder):
+        write_turns(folder / "train.jsonl")
+        write_turns(folder / "test.jsonl")
+
+
+class MeaningTables(Corpus):
+    layout = "e2e"
+
+    def make(self, folder):
+        write_tables(folder / "trainset.csv")
+
+
+class Triples(Corpus):
+    layout = "dart_json"
+    damage = staticmethod(damaged_json)
+
+    def make(self, folder):
+        write_triples(folder / "dart-v1.1.1-full-dev.json")
+
+
+class PersonaChat(Corpus):
+    layout = "persona_chat"
+
+    def make(self, folder):
+        (folder / "valid_self_original.txt").write_text(PERSONA_CHAT)
+
+
 class Runs(Subject):
     """The files of a finished run."""
 
@@ -459,6 +491,10 @@ SUBJECTS = {
         NLUEval,
         SNIPS,
         CLINC,
+        SystemTurns,
+        MeaningTables,
+        Triples,
+        PersonaChat,
         Dialogues,
         Runs,
         Lines,

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any, Iterator, List
 
 from edp_mx.data.readers.assembly import Assembler
-from edp_mx.data.readers.format import Format, Sources, sources_by_part
-from edp_mx.data.readers.replies import assemble_reply
+from edp_mx.data.readers.format import Format, Sources
+from edp_mx.data.readers.replies import assemble_reply, one_file_a_part
 from edp_mx.data.utterance import Utterance
 from edp_mx.errors import UserError
 from edp_mx.metrics.quoted_values import quoted
@@ -21,11 +21,12 @@ def _find(path: Path) -> Sources:
     """Take a file by its name, or a folder's files of the parts."""
     if path.is_file():
         return {"": [(path, path.name)]} if _NAME.fullmatch(path.name) else {}
-    files = {file: _NAME.fullmatch(file.name) for file in sorted(path.glob("dart-*.json"))}
-    found = {match[1] or file.name: file for file, match in files.items() if match}
-    if len(found) < len(files):
-        raise UserError(f"{path} holds several files of one part of DART; leave one of each")
-    return sources_by_part(found)
+    return one_file_a_part(sorted(path.glob("dart-*.json")), _part_of)
+
+
+def _part_of(file: Path) -> str:
+    match = _NAME.fullmatch(file.name)
+    return match[1] if match and match[1] else file.name
 
 
 def _read(path: Path, assembler: Assembler, id_prefix: str) -> Iterator[Utterance]:

@@ -6,18 +6,18 @@ import re
 from pathlib import Path
 from typing import Iterator, List
 
-from edp_mx.data.readers.assembly import Assembler, read_lines
-from edp_mx.data.readers.format import Format, Sources
-from edp_mx.data.readers.replies import assemble_reply
+from edp_mx.data.readers.assembly import Assembler, read_lines, refuse_repeated
+from edp_mx.data.readers.format import Format, Sources, single_file
+from edp_mx.data.readers.replies import assemble_reply, one_file_a_part
 from edp_mx.data.readers.table import table_rows
 from edp_mx.data.utterance import Utterance
 from edp_mx.errors import UserError
 from edp_mx.metrics.quoted_values import quoted
 
-_PARTS = {"train": "trainset", "validation": "devset", "test": "testset_w_refs"}
+_PARTS = {"trainset": "train", "devset": "dev", "testset_w_refs": "test"}  # theirs → usual names
 _SUFFIXES = (".csv", ".csv.gz")
 _NAMES = {"mr", "ref"}
-_SLOT = re.compile(r"\s*([^,\[\]]+)\[([^\[\]]*)\]\s*(,|$)")
+_SLOT = re.compile(r"([^,\[\]]+)\[([^\[\]]*)\]\s*(?:,\s*|$)")
 
 
 def _find(path: Path) -> Sources:
@@ -26,15 +26,15 @@ def _find(path: Path) -> Sources:
     `testset.csv` of the release has no references and is passed over.
     """
     if path.is_file():
-        is_one = path.name.endswith(_SUFFIXES) and _has_columns(path)
-        return {"": [(path, path.name)]} if is_one else {}
-    found = {
-        part: [(file, stem)]
-        for part, stem in _PARTS.items()
-        for suffix in _SUFFIXES
-        if (file := path / f"{stem}{suffix}").is_file() and _has_columns(file)
-    }
-    return dict(found)
+        found = single_file(path, *_SUFFIXES)
+        return found if found and _has_columns(path) else {}
+    tables = (file for suffix in _SUFFIXES for file in sorted(path.glob(f"*{suffix}")))
+    return one_file_a_part(filter(_has_columns, tables), _part_of)
+
+
+def _part_of(file: Path) -> str:
+    stem = file.name.partition(".csv")[0]
+    return _PARTS.get(stem, stem)
 
 
 def _has_columns(path: Path) -> bool:
@@ -48,6 +48,7 @@ def _read(path: Path, assembler: Assembler, id_prefix: str) -> Iterator[Utteranc
     for number, cells in table_rows(path):
         place = f"{path}, line {number}"
         if header is None:
+            refuse_repeated(cells, place)
             header = cells
             continue
         if len(cells) != len(header):

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import Dict, Iterator, List
+from typing import Iterator, List
 
 from edp_mx.data.readers.assembly import Assembler, read_bytes_by_line, read_lines
-from edp_mx.data.readers.format import Format, Sources, single_file, sources_by_part
-from edp_mx.data.readers.replies import assemble_reply
+from edp_mx.data.readers.format import Format, Sources, single_file
+from edp_mx.data.readers.replies import assemble_reply, one_file_a_part
 from edp_mx.data.utterance import Utterance
 from edp_mx.errors import UserError
 
@@ -22,22 +22,17 @@ _FIRST = re.compile(rb"1 (?:(?:your|partner's) persona: |[^\t]*\t[^\t])")
 def _find(path: Path) -> Sources:
     """Take a file whose first line is of this form, or those of a folder by `train_…`, `valid_…`.
 
-    Raises:
-        UserError: a folder has several files of one part, as the whole release has.
+    The whole release has several files of each part, which `one_file_a_part` refuses.
     """
     if path.is_file():
-        return single_file(path, *_SUFFIXES) if _begins_dialogue(path) else {}
+        found = single_file(path, *_SUFFIXES)
+        return found if found and _begins_dialogue(path) else {}
     files = sorted(file for suffix in _SUFFIXES for file in path.glob(f"*{suffix}"))
-    found: Dict[str, Path] = {}
-    for file in filter(_begins_dialogue, files):
-        part = re.split("[_.]", file.name)[0]
-        other = found.setdefault(part, file)
-        if other != file:
-            raise UserError(
-                f"{other} and {file} would both be the part {part}; name one file, or put one of "
-                "each part into a folder of its own"
-            )
-    return sources_by_part(found)
+    return one_file_a_part(filter(_begins_dialogue, files), _part_of)
+
+
+def _part_of(file: Path) -> str:
+    return re.split("[_.]", file.name)[0]
 
 
 def _begins_dialogue(path: Path) -> bool:

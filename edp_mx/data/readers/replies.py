@@ -2,12 +2,32 @@
 
 from __future__ import annotations
 
-from typing import List, Optional, Sequence
+from pathlib import Path
+from typing import Callable, Dict, Iterable, List, Optional, Sequence
 
 from edp_mx.data.readers.assembly import Assembler, split_tokens
+from edp_mx.data.readers.format import Sources, sources_by_part
 from edp_mx.data.reply import LABEL, REPLY, join_reply
 from edp_mx.data.utterance import Utterance
 from edp_mx.errors import UserError
+
+
+def one_file_a_part(files: Iterable[Path], part_of: Callable[[Path], str]) -> Sources:
+    """Return files as sources by the names of their parts, such as "train" and "dev".
+
+    Raises:
+        UserError: two files are the same part, or one is none beside others that are.
+    """
+    found: Dict[str, Path] = {}
+    for file in files:
+        part = part_of(file)
+        other = found.setdefault(part, file)
+        if other != file:
+            raise UserError(
+                f"{other} and {file} would both be the part {part}; name one file, or put one of "
+                "each part into a folder of its own"
+            )
+    return sources_by_part(found)
 
 
 def assemble_reply(

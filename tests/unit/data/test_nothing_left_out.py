@@ -3,6 +3,7 @@
 import json
 
 import pytest
+from support.replies import PERSONA_CHAT, TRIPLES, TURNS
 
 from edp_mx.data.readers import files_of, read_utterances
 from edp_mx.data.users import users_of
@@ -33,6 +34,14 @@ LAYOUTS = {  # the files of a corpus in each layout
         for part in ("train", "dev", "test")
         for i in (1, 2)
     },
+    "system_turns": {f"{part}.jsonl": json.dumps(TURNS[0]) for part in ("train", "dev", "test")},
+    "e2e": {
+        f"{part}.csv": "mr,ref\nname[a],a\n" for part in ("trainset", "devset", "testset_w_refs")
+    },
+    "dart_json": {
+        f"dart-v1.1.1-full-{part}.json": json.dumps(TRIPLES) for part in ("train", "dev", "test")
+    },
+    "persona_chat": {f"{part}_self_original.txt": PERSONA_CHAT for part in ("train", "valid")},
 }
 
 
@@ -64,6 +73,7 @@ def test_a_link_to_nothing_in_the_place_of_anything_is_refused(layout, tmp_path)
     ("a.csv", 'text,slots,text,intent'),
     ("a.tsv", "intent\tslots\ttext\tintent"),
     ("a.csv", "scenario;intent;answer_annotation;intent"),
+    ("a.csv", "text,mr,ref,text"),
 ])  # fmt: skip
 def test_two_columns_of_one_name_are_refused(name, header, tmp_path):
     (tmp_path / name).write_text(f"{header}\n")

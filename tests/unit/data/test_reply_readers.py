@@ -186,8 +186,10 @@ def test_each_reference_of_e2e_is_an_utterance(tmp_path):
         (table, "The Mill is rated 3 out of 5, and welcomes families."),
         ('name = "Café Rouge"; priceRange = "less than £20"', "Café Rouge is cheap."),
     ]
-    assert [each.id for _, each in found[:2]] == ["trainset/2", "trainset/3"]
+    assert [each.id for _, each in found[:2]] == ["train/2", "train/3"]
     assert sides(read_utterances(tmp_path / "trainset.csv")) == sides(e for _, e in found[:3])
+    write_tables(tmp_path / "more.csv")
+    refused(tmp_path, r"more\.csv would not be read, because a folder with parts holds nothing but")
 
 
 @pytest.mark.parametrize(
@@ -219,7 +221,7 @@ def test_each_annotation_of_dart_is_an_utterance(tmp_path):
     ]  # fmt: skip
     assert [each.id for _, each in found[:3]] == ["train/1/1", "train/1/3", "train/2/1"]
     write_triples(tmp_path / "dart-v1.0.0-full-train.json")
-    refused(tmp_path, "holds several files of one part of DART")
+    refused(tmp_path, "would both be the part train; name one file")
 
 
 @pytest.mark.parametrize(
