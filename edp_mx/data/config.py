@@ -42,7 +42,8 @@ class DataConfig(Settings):
             corpus (default all).
         tokenizer: how a text is cut when the trained model is asked about it, which should be as
             the corpus was: at blanks, or with punctuation apart from words too; auto takes
-            punctuation for dstc8, blanks for all else. It changes nothing in training.
+            punctuation for the users' turns of dstc8, blanks for all else. It changes nothing in
+            training.
         max_tokens: how many tokens of an utterance are read; the rest is cut off.
         max_characters: how many characters of a token are read.
         max_pieces: how many word pieces of an utterance a BERT reads, with [CLS] and [SEP].
@@ -77,7 +78,8 @@ class DataConfig(Settings):
 
     def tokens_of(self, text: str) -> List[str]:
         """Cut a text into tokens by `tokenizer`."""
-        by_corpus = "punctuation" if self.corpus == "dstc8" else "blanks"
+        is_cut = self.corpus == "dstc8" and self.columns.prompt is None
+        by_corpus = "punctuation" if is_cut else "blanks"
         return TOKENIZERS[by_corpus if self.tokenizer == "auto" else self.tokenizer](text)
 
     @property

@@ -141,6 +141,12 @@ def test_dialogues_as_released_have_the_same_turns(tmp_path):
     refused(tmp_path, 'dialogue 1_0, turn 1: expected "slot"', prompt="acts")
 
 
+def test_a_prompt_is_cut_as_the_corpus_was():
+    """At blanks, other than the users' turns of the same files."""
+    config = DataConfig(corpus="dstc8", columns=ColumnsConfig(prompt="acts"))
+    assert config.tokens_of('offer city = "Rome"') == ["offer", "city", "=", '"Rome"']
+
+
 def test_the_released_dialogues_and_their_system_turns_agree(corpora, tmp_path):
     raw, turns = corpora / "dstc8" / "raw", corpora / "dstc8_nlg" / "train.jsonl.gz"
     if not (raw.exists() and turns.exists()):
