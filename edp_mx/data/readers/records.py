@@ -110,7 +110,7 @@ class RecordReader:
                     f'{place}: the {self._what} "{wanted}", which data.columns.{field} names, is '
                     f"missing; there are {', '.join(present)}"
                 )
-        if self._is_prompted(found):
+        if self._is_prompted(found, place):
             left = ("prompt", "reply", "intent", "user")
             return {field: name for field, name in found.items() if field in left}
         found = {field: name for field, name in found.items() if field not in ("prompt", "reply")}
@@ -124,11 +124,20 @@ class RecordReader:
                 )
         return found
 
-    def _is_prompted(self, found: Mapping[str, str]) -> bool:
-        """Return whether records have a prompt and a reply, and these are meant."""
+    def _is_prompted(self, found: Mapping[str, str], place: str) -> bool:
+        """Return whether a prompt and its reply are read; refuse one without the other."""
+        sides = [side for side in ("prompt", "reply") if side in found]
         is_named = self._config.prompt is not None or self._config.reply is not None
         has_text = "text" in found or "tokens" in found
-        return "prompt" in found and "reply" in found and (is_named or not has_text)
+        if not sides or (has_text and not is_named):
+            return False
+        for side in ("prompt", "reply"):
+            if side not in sides:
+                raise UserError(
+                    f'{place}: the {self._what} "{side}" is missing beside "{found[sides[0]]}"; '
+                    f"data.columns.{side} can name another"
+                )
+        return True
 
     def _label(self, value: Any, name: str, place: str) -> str:
         """Return the name of a label, which may be a number."""

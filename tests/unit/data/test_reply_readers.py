@@ -319,8 +319,9 @@ def test_a_label_and_tokens_of_a_prompt_are_kept(tmp_path):
 
 def test_a_corpus_that_has_a_text_is_read_as_before(tmp_path):
     path = tmp_path / "a.csv"
-    path.write_text("text,slots,intent,prompt,reply\ncall mum,O O,call,a,b\n")
-    assert read_utterances(path)[0].tokens == ("call", "mum")
+    for more in ("prompt,reply", "prompt,x"):
+        path.write_text(f"text,slots,intent,{more}\ncall mum,O O,call,a,b\n")
+        assert read_utterances(path)[0].tokens == ("call", "mum")
 
 
 @pytest.mark.parametrize(
@@ -330,7 +331,10 @@ def test_a_corpus_that_has_a_text_is_read_as_before(tmp_path):
         ("prompt,reply\n,a\n", "line 2: the prompt is empty", {}),
         (f"prompt,reply\n{REPLY} a,b\n", "line 2: the prompt holds", {}),
         ("prompt,reply\na,b,c\n", "line 2: 3 columns but the header has 2", {}),
-        ("prompt,answer\na,b\n", 'line 1: the column "text" or .*is missing', {}),
+        ("prompt,answer\na,b\n",
+         'line 1: the column "reply" is missing beside "prompt"; data.columns.reply can name', {}),
+        ("text,slots,intent\na,O,b\n", 'line 1: the column "reply" is missing beside "text"',
+         {"prompt": "text"}),
         ("prompt,answer\na,b\n", 'line 1: the column "said", which data.columns.reply names',
          {"reply": "said"}),
     ],
