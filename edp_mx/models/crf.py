@@ -99,37 +99,16 @@ class CRF(gluon.Block):
 
 
 class SlotHead(gluon.Block):
-    """Tag scores (N, T, K) from token states (N, T, H), and the CRF over them.
+    """Tag scores (N, T, K) from token states (N, T, H), and the CRF over them."""
 
-    Args:
-        window: W, how many tokens on each side are read beside a token's own state; there is
-            nothing, 0, before the first token and behind the last.
-    """
-
-    def __init__(self, input_size: int, num_slots: int, *, window: int = 0, **block: str) -> None:
+    def __init__(self, input_size: int, num_slots: int, **block: str) -> None:
         super().__init__(**block)
-        self.window = window
-        size = (2 * window + 1) * input_size
         with self.name_scope():
-            self.dense = nn.Dense(num_slots, flatten=False, in_units=size, prefix="dense_")
+            self.dense = nn.Dense(num_slots, flatten=False, in_units=input_size, prefix="dense_")
             self.crf = CRF(num_slots, prefix="crf_")
 
-    def forward(self, states: mx.nd.NDArray, lengths: np.ndarray) -> mx.nd.NDArray:
-        return self.dense(_with_neighbours(states, lengths, self.window))
-
-
-def _with_neighbours(states: mx.nd.NDArray, lengths: np.ndarray, window: int) -> mx.nd.NDArray:
-    """Append the states of the tokens around each token. Shapes: → (N, T, (2 W + 1) H)."""
-    if not window:
-        return states
-    count, longest, size = states.shape
-    lengths = mx.nd.array(lengths, ctx=states.context, dtype=states.dtype)
-    tokens = mx.nd.SequenceMask(states, lengths, use_sequence_length=True, axis=1)  # (N, T, H)
-    nothing = mx.nd.zeros((count, window, size), ctx=states.context, dtype=states.dtype)
-    padded = mx.nd.concat(nothing, tokens, nothing, dim=1)  # (N, T + 2 W, H)
-    starts = sorted(range(2 * window + 1), key=lambda start: abs(start - window))  # its own first
-    around = (mx.nd.slice_axis(padded, axis=1, begin=i, end=i + longest) for i in starts)
-    return mx.nd.concat(*around, dim=2)
+    def forward(self, states):
+        return self.dense(states)
 
 
 def _constant(values: np.ndarray, like: mx.nd.NDArray) -> mx.nd.NDArray:

@@ -17,7 +17,7 @@ from edp_mx.models.initialization import Rule, initial_values
 from edp_mx.models.trained_part import TrainedPart
 from edp_mx.models.trained_parts import OF_EVERY_FAMILY, PARTS
 from edp_mx.runtime.files import path_field
-from edp_mx.runtime.limits import MOST_NORM, MOST_WINDOW
+from edp_mx.runtime.limits import MOST_NORM
 from edp_mx.runtime.settings import Settings, setting
 
 
@@ -36,8 +36,6 @@ class ModelConfig(Settings):
         intents: how the intent is read; pooled: from one vector of the utterance.
         intent_weight: of the intent's loss beside the slots', which is longer by the tokens: where
             each gradient is clipped, the longer part takes most of C.
-        slot_window: how many tokens on each side of a token its slot is read from, beside its own
-            state.
     """
 
     family: str = ""
@@ -46,7 +44,6 @@ class ModelConfig(Settings):
     heads: str = setting("drawn", one_of=("drawn", "names"))
     intents: str = setting("pooled", one_of=("pooled",))
     intent_weight: float = setting(1.0, above=0, at_most=MOST_NORM)
-    slot_window: int = setting(0, at_least=0, at_most=MOST_WINDOW)
 
     @property
     def written_around(self) -> Optional[str]:

@@ -163,7 +163,7 @@ class RunStart:
     def _named_heads(self, model: TaskModel, vocabulary: Vocabulary) -> Arrays:
         """The parameters of the heads, by the names of labels that differ from the run's.
 
-        Where our heads read more features than the run's, their weights are 0.
+        Where our intent head reads more features than the run's, their weights are 0.
         """
         theirs, weights, heads = self.vocabulary, self.weights, {}
         if vocabulary.intents != theirs.intents:
@@ -174,11 +174,11 @@ class RunStart:
             logger.info("intents: %d of %d have a label alike", sum(map(bool, alike)), len(alike))
         if "slots" in model.heads and vocabulary.slots != theirs.slots:
             tags = alike_tags(vocabulary.slots, theirs.slots)
-            for name, ours in model.heads["slots"].collect_params().items():
+            for name in model.heads["slots"].collect_params():
                 if name.endswith("transitions") and name in weights:
                     heads[name] = transitions_by_kind(vocabulary.slots, theirs.slots, weights[name])
                 elif name in weights:
-                    heads[name] = _fitted(named_rows(weights[name], tags), ours.shape)
+                    heads[name] = named_rows(weights[name], tags)
         return heads
 
     def _same_labels(self, name: str, model: TaskModel, vocabulary: Vocabulary) -> bool:

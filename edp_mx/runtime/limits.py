@@ -6,7 +6,6 @@ MOST_EPOCHS = 100_000
 MOST_LAYERS = 1_000
 MOST_WIDE = 2**16  # a layer, the rank or the number of anything that a layer has
 MOST_AT_ONCE = 2**20  # utterances in a batch, tokens of an utterance
-MOST_WINDOW = 100  # tokens on each side of one
 MOST_COUNTED = 10**9  # utterances, words, steps of an epoch
 MOST_OF_A_VECTOR = 1e6  # a value of a word vector; those of trained ones lie around 1
 MOST_SEED = 2**32 - 1

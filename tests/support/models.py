@@ -41,7 +41,7 @@ def tiny_model(*, seed=3, is_embedding_trainable=True, word_vectors=None, **conf
         is_embedding_trainable=is_embedding_trainable,
         prefix="clc_",
     )
-    model = with_heads(encoder, seed=seed, slot_window=config.slot_window)
+    model = with_heads(encoder, seed=seed)
     if word_vectors is not None:
         encoder.set_word_vectors(word_vectors)
     return model
@@ -53,7 +53,7 @@ def tiny_bert(*, seed=3, **config):
     place = MASK_PLACE if config.intents == "infilling" else None
     encoder = BERTEncoder(config, num_pieces=SIZES["num_pieces"], mask_place=place, prefix="bert_")
     freeze(encoder, config)
-    return with_heads(encoder, seed=seed, slot_window=config.slot_window)
+    return with_heads(encoder, seed=seed)
 
 
 def tiny_adapted_bert(*, is_drawn=True, **config):
@@ -71,10 +71,11 @@ def tiny(family, **config):
     return tiny_bert(**config) if family == "bert" else tiny_model(**config)
 
 
-def with_heads(encoder, *, seed=3, **heads):
+def with_heads(encoder, *, seed=3, num_slots=SIZES["num_slots"], num_intents=SIZES["num_intents"]):
     """A whole model around an encoder."""
-    sizes = {key: SIZES[key] for key in ("num_slots", "num_intents")}
-    return build_model(encoder, seed=seed, context=mx.cpu(), **{**sizes, **heads})
+    return build_model(
+        encoder, num_slots=num_slots, num_intents=num_intents, seed=seed, context=mx.cpu()
+    )
 
 
 def clc_and_corpus(*, size, dropout):

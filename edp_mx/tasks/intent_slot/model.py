@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Dict, Iterable, Iterator, List, NamedTuple, Sequence, Tuple
+from typing import Dict, Iterable, Iterator, List, NamedTuple, Sequence, Tuple
 
 import mxnet as mx
 import numpy as np
@@ -43,7 +43,7 @@ class IntentSlotModel(TaskModel):
     reads_tokens = True
 
     def __init__(
-        self, encoder: Encoder, intent: nn.Dense, slot: SlotHead, *, intent_weight: float
+        self, encoder: Encoder, intent: nn.Dense, slot: SlotHead, *, intent_weight: float = 1.0
     ) -> None:
         super().__init__(prefix="")  # the parts' own prefixes give the same names in every process
         self.encoder, self.label_head, self.slot = encoder, intent, slot
@@ -52,18 +52,12 @@ class IntentSlotModel(TaskModel):
 
     @classmethod
     def upon_labels(
-        cls,
-        encoder: Encoder,
-        *,
-        num_slots: int,
-        num_intents: int,
-        intent_weight: float = 1.0,
-        slot_window: int = 0,
+        cls, encoder: Encoder, *, num_slots: int, num_intents: int, intent_weight: float
     ) -> IntentSlotModel:
         """Put heads for so many tags and intents upon an encoder, without values."""
         size = encoder.output_size
         intent = nn.Dense(num_intents, in_units=encoder.num_pooled * size, prefix="intent_dense_")
-        slot = SlotHead(size, num_slots, window=slot_window, prefix="slot_")
+        slot = SlotHead(size, num_slots, prefix="slot_")
         return cls(encoder, intent, slot, intent_weight=intent_weight)
 
     @property
@@ -84,7 +78,7 @@ class IntentSlotModel(TaskModel):
     def forward(self, batch: Batch):
         """Return emissions and intent scores. Shapes: (N, T, K), (N, I)."""
         states, pooled = self.encoded(batch)
-        return self.slot(states, batch.lengths), self.label_head(pooled)
+        return self.slot(states), self.label_head(pooled)
 
     def loss(self, batch: Batch) -> mx.nd.NDArray:
         """Return the slots' negative log-likelihood plus the intent's cross entropy, (N,).
@@ -152,11 +146,11 @@ def build_model(
     num_intents: int,
     seed: int,
     context: mx.Context,
-    **heads: Any,
+    intent_weight: float = 1.0,
 ) -> IntentSlotModel:
     """Build a model that is ready to train, with the same parameter names in every process."""
     model = IntentSlotModel.upon_labels(
-        encoder, num_slots=num_slots, num_intents=num_intents, **heads
+        encoder, num_slots=num_slots, num_intents=num_intents, intent_weight=intent_weight
     )
     draw_values(model, seed=seed, context=context)
     return model

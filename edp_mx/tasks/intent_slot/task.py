@@ -43,7 +43,6 @@ class IntentSlot(LabellingTask):
             num_slots=len(vocabulary.slots),
             num_intents=len(vocabulary.intents),
             intent_weight=config.intent_weight,
-            slot_window=config.slot_window,
         )
 
     def fill(self, hypotheses: List[Utterance], guess: Understood, vocabulary: Vocabulary) -> None:

@@ -24,8 +24,7 @@ MODELS = {
     "clc, heads": "{family: clc, hidden_size: 5, dropout: 0, trained: heads}",
     "bert, heads": f"{{{BERT}, trained: heads}}",
     "bert, heads on all layers": f"{{{BERT}, trained: heads, features: all_layers}}",
-    "bert, heads on a mean": f"{{{BERT}, trained: heads, features: mean, token_layer: 2,"
-    " slot_window: 1}",
+    "bert, heads on a mean": f"{{{BERT}, trained: heads, features: mean, token_layer: 2}}",
     "bert, top layer": f"{{{BERT}, is_embedding_trainable: false, frozen_layers: 2}}",
     "bert, prefixes of two layers": f"{{{BERT}, trained: prefix, frozen_layers: 1}}",
     "bert, carriers of the top layer": f"{{{BERT}, trained: rgp, frozen_layers: 2}}",

@@ -182,16 +182,19 @@ def test_heads_by_names_start_from_labels_alike(tmp_path, run):
     assert new["slot_crf_transitions"].std() == 0  # the first run's were all 1
 
 
-@pytest.mark.parametrize("ours, theirs", [(1, 0), (0, 1)])
-def test_heads_that_read_more_tokens_share_the_weights_of_the_others(ours, theirs, tmp_path, run):
-    folder, first = run(CLC.replace("4", f"4, slot_window: {theirs}"))
-    model = CLC.replace("START", str(folder)).replace("4", f"4, heads: names, slot_window: {ours}")
+@pytest.mark.parametrize("ours, theirs", [("last", "all_layers"), ("all_layers", "last")])
+def test_heads_of_other_features_share_the_weights_of_the_pooled_vector(
+    ours, theirs, tmp_path, run
+):
+    heads = BERT.replace("}", ", trained: heads, heads: names, features: FEATURES}")
+    folder, first = run(heads.replace("FEATURES", theirs))
+    model = heads.replace("FEATURES", ours).replace("START", str(folder))
     second = prepared(tmp_path, model=model, corpus="health", words="checkpoint")
-    old, new = (values(found)["slot_dense_weight"] for found in (first, second))
-    size = min(old.shape[1], new.shape[1])
-    outside = [second.vocabulary.slots.index("O"), first.vocabulary.slots.index("O")]
-    np.testing.assert_allclose(new[outside[0], :size], old[outside[1], :size], rtol=1e-6)
-    assert not new[:, size:].any()
+    old, new = (values(found)["intent_dense_weight"] for found in (first, second))
+    alike = most_alike(second.vocabulary.intents, first.vocabulary.intents)
+    expected = np.stack([old[rows or slice(None)].mean(axis=0) for rows in alike])
+    np.testing.assert_allclose(new[:, :8], expected[:, :8], rtol=1e-5)
+    assert not new[:, expected.shape[1] :].any()
 
 
 def test_a_run_of_other_sizes_is_refused(tmp_path, run):
