@@ -33,6 +33,7 @@ SUBCOMMANDS = {
     "calibrate": "the noise multiplier that a wanted epsilon asks for",
     "plan": "the scores to expect with n utterances at an epsilon, from measured runs",
     "explain": "the guarantee of a run in words",
+    "statement": "write the guarantee of a run on a page to sign",
     "audit": "attack the running system and compare the result with its epsilon",
     "attack": "membership inference against a finished run",
     "score": "SER, intent accuracy and slot F1 of predictions",

@@ -26,6 +26,8 @@ release; `edp-mx explain` reads it |
 | `checkpoint.npz`, `checkpoint-1.npz` | while the run lasts: where it stands, and where it stood \
 before; `{resume}` resumes it. NOT private (it contains the best epoch by private scores) |
 | `privacy.json` | the guarantee: ε as published, ε that holds, and what neither covers |
+| `statement.html`, `statement.md` | once `edp-mx statement` was asked for it: the guarantee on a \
+page to sign. What attacks and repeats say there is NOT private |
 | `record.json` | what `edp-mx runs keep` copies: settings, scores, both ε, epochs, time; no text \
 and no paths. Scores, epochs and times are NOT private |
 | `results.json` | scores on the test part, and as `baseline` those of the best constant answer; \

@@ -47,28 +47,8 @@ class TrainedRun:
         return TASKS[self.config.task]
 
     def part(self, name: str) -> List[Utterance]:
-        """Read a part of the run again, e.g. "test"; refuse a corpus that has changed."""
-        corpus = load_corpus(self.config.data)
-        split = Split.from_json(self.run.read("split"), corpus.utterances)
-        part = [corpus.utterances[i] for i in getattr(split, name)]
-        recorded = (self.run.load(Environment).fingerprints or {}).get(name)
-        if recorded is None:
-            raise UserError(
-                f"{self.run.path}/environment.json has no fingerprint of the {name} part"
-            )
-        same = is_same(recorded, fingerprint(part))
-        if same is None:
-            logger.warning(
-                "the fingerprint of the %s part was keyed on another machine, so that this one "
-                "cannot tell whether the corpus is still the same",
-                name,
-            )
-        if same is False:
-            raise UserError(
-                f"the {name} part of {self.config.data.corpus} has changed since the run "
-                f"{self.run.path}: its scores would be those of other utterances"
-            )
-        return part
+        """See `read_part`."""
+        return read_part(self.run, self.config, name)
 
     def score(self, utterances: Sequence[Utterance], progress: Progress = no_progress) -> Scores:
         """Return the scores of the task on annotated utterances."""
@@ -104,6 +84,29 @@ class TrainedRun:
 
     def _encode(self, utterances: Sequence[Utterance]) -> EncodedCorpus:
         return encode_part(self.config, utterances, self.vocabulary, "given")
+
+
+def read_part(run: RunDirectory, config: ExperimentConfig, name: str) -> List[Utterance]:
+    """Read a part of a run again, e.g. "test"; refuse a corpus that has changed."""
+    corpus = load_corpus(config.data)
+    split = Split.from_json(run.read("split"), corpus.utterances)
+    part = [corpus.utterances[i] for i in getattr(split, name)]
+    recorded = (run.load(Environment).fingerprints or {}).get(name)
+    if recorded is None:
+        raise UserError(f"{run.path}/environment.json has no fingerprint of the {name} part")
+    same = is_same(recorded, fingerprint(part))
+    if same is None:
+        logger.warning(
+            "the fingerprint of the %s part was keyed on another machine, so that this one "
+            "cannot tell whether the corpus is still the same",
+            name,
+        )
+    if same is False:
+        raise UserError(
+            f"the {name} part of {config.data.corpus} has changed since the run {run.path}: its "
+            "scores would be those of other utterances"
+        )
+    return part
 
 
 def load_run(path: Path) -> TrainedRun:

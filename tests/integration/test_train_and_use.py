@@ -1,9 +1,11 @@
 """The main job through the command line: train, look at the run, evaluate, predict, compare."""
 
 import json
+import math
 import shutil
 import sys
 import urllib.request
+from collections import Counter
 from dataclasses import replace
 
 import numpy as np
@@ -28,6 +30,7 @@ from edp_mx import api
 from edp_mx.api import predict
 from edp_mx.config import load_config
 from edp_mx.data import corpus
+from edp_mx.dp.accounting.lognumber import LogNumber
 from edp_mx.metrics.spans import balanced
 from edp_mx.runs.trained_run import load_run
 from edp_mx.runtime.files import write_csv
@@ -319,3 +322,28 @@ def test_a_served_model_answers_as_predict_does(runs):
     assert {key: found[key] for key in ("tokens", "slots", "intent")} == {
         key: expected[key] for key in ("tokens", "slots", "intent")
     }
+
+
+def test_the_statement_says_what_holds_and_for_whom(runs):
+    run = runs / "edp_exponential"
+    assert edp_mx("statement", run).stdout.split() == [
+        str(run / f"statement.{ending}") for ending in ("html", "md")
+    ]
+    text, privacy = (run / "statement.md").read_text(), read(run, "privacy")
+    lines = [line.strip("| ").split(" | ") for line in text.splitlines() if line[:2] == "| "]
+    figures = {cells[0].strip(): cells[1].strip() for cells in lines if len(cells) == 2}
+    epsilon = LogNumber(math.log(10) * privacy["holds"]["log10_epsilon"])
+    assert figures["ε that holds"] == epsilon.in_words()
+    assert figures["unit of privacy"] == "one utterance of 270 in the training part"
+    end = json.loads((run / "privacy_ledger.jsonl").read_text().splitlines()[-1])
+    assert figures["ledger"] == f"{end['line']} lines, the last with the SHA-256 {end['sha256']}"
+    key = read(run, "environment")["fingerprints"]["train"]
+    assert figures["fingerprint of the training part"] == "{digest} of the key {key}".format(**key)
+    ids = set(read(run, "split")["train"])
+    utterances = corpus.load_corpus(load_config(run / "config.yaml").data).utterances
+    counts = Counter(" ".join(one.tokens) for one in utterances if one.id in ids)
+    copies, most = sum(n for n in counts.values() if n > 1), max(counts.values())
+    assert figures["repeats in the training part"].startswith(f"{copies} utterances have the words")
+    assert f"has {most} copies" in text
+    assert all(f"- {said}" in text for said in privacy["not_covered"])
+    assert edp_mx("statement", runs / "sgd", code=2).stderr.count("epsilon is infinite") == 1

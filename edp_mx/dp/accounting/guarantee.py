@@ -161,7 +161,13 @@ class Guarantee:
         if self.holds_if.conditions:
             lines.append(f"  epsilon that holds if {_say(self.holds_if)}")
             lines += [f"    if {condition}" for condition in self.holds_if.conditions]
-        lines += self._describe_release()
+        lines += [f"  released: {self.say_release()}"] * (plan.release is not None)
+        effective = self.effective_noise_multipliers
+        if effective:
+            lines.append(
+                f"  noise multiplier {plan.noise_multiplier:g}, effective {effective[0]:.4g} "
+                f"(epoch 1) to {effective[-1]:.4g} (epoch {plan.epochs})"
+            )
         for said in self.declarations:
             lines += _wrapped(f"without noise: {said}", break_on_hyphens=False)
         lines += [f"  note: {warning}" for warning in self.warnings]
@@ -177,26 +183,19 @@ class Guarantee:
         text = f"not covered: {'; '.join(said)}; and {more} more, which `edp-mx explain RUN` lists"
         return _wrapped(text)
 
-    def _describe_release(self) -> List[str]:
-        """One or two lines about the releases."""
+    def say_release(self) -> str:
+        """Return what is released, in one line; "" without a mechanism."""
         plan, release = self.plan, self.plan.release
         if release is None:
-            return []
+            return ""
         each = release.micro_batches_per_worker
         batches = f"{release.num_workers} workers x " + f"{each} micro-batches x " * (each > 1)
-        lines = [
-            f"  released: {release.clips.clipped}{release.variant}, {release.adjacency}, kappa "
+        return (
+            f"{release.clips.clipped}{release.variant}, {release.adjacency}, kappa "
             f"{release.kappa:g}, {batches}{release.micro_batch_size:g}, scales "
             f"{plan.scales_source}, sampler {release.sampler}, {plan.steps} steps, "
             f"{plan.gaussian} noise"
-        ]
-        effective = self.effective_noise_multipliers
-        if effective:
-            lines.append(
-                f"  noise multiplier {plan.noise_multiplier:g}, effective {effective[0]:.4g} "
-                f"(epoch 1) to {effective[-1]:.4g} (epoch {plan.epochs})"
-            )
-        return lines
+        )
 
 
 def guarantee(
