@@ -30,6 +30,7 @@ SUBCOMMANDS = {
     "sweep": "train many settings and find the best",
     "report": "write a page of finished runs",
     "account": "epsilon as published and epsilon that holds, of a plan or of a run's ledger",
+    "budget": "epsilon of all models together that were trained on a corpus",
     "calibrate": "the noise multiplier that a wanted epsilon asks for",
     "plan": "the scores to expect with n utterances at an epsilon, from measured runs",
     "explain": "the guarantee of a run in words",

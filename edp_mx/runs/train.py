@@ -20,6 +20,7 @@ from edp_mx.dp.weights import save_weights
 from edp_mx.errors import UserError
 from edp_mx.runs.ancestors import origin_of_run
 from edp_mx.runs.build_training import Training, build_training
+from edp_mx.runs.corpus_budget import refuse_overdraft
 from edp_mx.runs.epoch_report import EpsilonSoFar, describe_epoch
 from edp_mx.runs.epoch_sums import begin_of, clipping_of, sums_of
 from edp_mx.runs.export import export
@@ -157,7 +158,11 @@ class _Run:
         """Write the run's own files on rank 0; one that is resumed must have been begun so."""
         prepared, layers = self.training.prepared, self.training.flat.layers
         corpus = prepared.corpus
-        logger.info("%s", self.spending.planned(self.begin.epoch, self.begin.steps).describe())
+        planned = self.spending.planned(self.begin.epoch, self.begin.steps)
+        logger.info("%s", planned.describe())
+        if self.config.privacy.corpus_budget is not None:
+            budget = self.config.privacy.corpus_budget
+            refuse_overdraft(budget, self.directory, planned, corpus.train)
         start: Dict[str, Any] = {
             "fingerprints": {part: fingerprint(getattr(corpus, part)) for part in PARTS},
             "vocabulary": prepared.vocabulary.to_json(),

@@ -11,6 +11,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import yaml
+from scipy.stats import norm
 from support.commands import (
     CALIBRATED,
     CONFIGS,
@@ -347,3 +348,52 @@ def test_the_statement_says_what_holds_and_for_whom(runs):
     assert f"has {most} copies" in text
     assert all(f"- {said}" in text for said in privacy["not_covered"])
     assert edp_mx("statement", runs / "sgd", code=2).stderr.count("epsilon is infinite") == 1
+
+
+def test_the_budget_of_a_corpus_is_that_of_all_runs_on_it(runs, tmp_path_factory):
+    """Two runs on one training part, and a third on another that shares some of its texts."""
+    folder = tmp_path_factory.mktemp("budget")
+    shutil.copytree(runs / "edp_exponential", folder / "first")
+    train(folder / "second", settings=["training.epochs=2"])
+    train(folder / "third", settings=["data.split_seed=5"])
+    shown = edp_mx("budget", folder, "--json", "--delta", 1e-4)
+    found = json.loads(shown.stdout)
+    rho = {}
+    for each in found["runs"]:
+        rho[each["run"]] = 10 ** each["holds"]["log10_rho"]
+    names = {name: str(folder / name) for name in ("first", "second", "third")}
+    parts = {name: texts_of(folder / name) for name in names}
+    assert parts["first"] == parts["second"] != parts["third"]
+    holders = {"first", "second", "third"} if parts["first"] & parts["third"] else None
+    assert holders, "the parts share a text"
+    (worst,) = found["together"]  # any other record is in fewer of these runs
+    assert worst["records"] == len(parts["first"] & parts["third"])
+    assert 10 ** worst["log10_rho"] == pytest.approx(sum(rho.values()), rel=1e-9)
+    # By hand: the Gaussian mechanism with mu = sqrt(2 rho) at delta.
+    epsilon, mu = 10 ** worst["log10_epsilon"], math.sqrt(2 * sum(rho.values()))
+    assert log_delta_of_gaussian(epsilon, mu) == pytest.approx(math.log(1e-4), rel=1e-6)
+    assert "runs (" in edp_mx("budget", folder).stdout
+
+
+def test_a_run_that_exceeds_the_budget_of_its_corpus_is_refused(runs):
+    run = runs / "too_much"
+    spent = read(runs / "edp_exponential", "privacy")["holds"]["epsilon"]
+    refused = train(run, "edp_exponential", [f"privacy.corpus_budget={1.2 * spent}"], code=2)
+    said = " ".join(refused.stderr.split())
+    assert "privacy.corpus_budget: this run and those before it" in said
+    assert str(runs / "edp_exponential") in said
+    assert not run.exists()
+    train(run, "edp_exponential", [f"privacy.corpus_budget={3 * spent}"])
+
+
+def texts_of(run):
+    """The texts of its training part, in lower case."""
+    ids = set(read(run, "split")["train"])
+    utterances = corpus.load_corpus(load_config(run / "config.yaml").data).utterances
+    return {" ".join(one.tokens).lower() for one in utterances if one.id in ids}
+
+
+def log_delta_of_gaussian(epsilon, mu):
+    """ln δ(ε) of a Gaussian mechanism (Balle and Wang 2018, Theorem 8), by logarithms."""
+    first = norm.logcdf(mu / 2 - epsilon / mu)
+    return first + math.log1p(-math.exp(epsilon + norm.logcdf(-mu / 2 - epsilon / mu) - first))

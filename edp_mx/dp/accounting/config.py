@@ -137,6 +137,9 @@ class PrivacyConfig(Settings):
         target_epsilon: the ε that holds for the whole plan; z₀ is found for it before training, on
             the safe side. Excludes noise_multiplier.
         max_epsilon: the run ends before the step that would make ε exceed it.
+        corpus_budget: the ε that an utterance (or user) of the training part may lose in this run
+            and in all others in the same folder together, at this run's δ; a run that would exceed
+            it is refused before its first release. `edp-mx budget` shows it.
         assume_public: inputs from the training part that are public nevertheless: vocabulary,
             lengths, layer_scales or start (the run of `model.start_from`). Every report repeats
             them. Otherwise a target or a budget is refused if such an input makes ε infinite.
@@ -164,6 +167,7 @@ class PrivacyConfig(Settings):
     adjacency: str = setting("replace_one", one_of=ADJACENCIES)
     target_epsilon: Optional[float] = setting(None, above=0)
     max_epsilon: Optional[float] = setting(None, above=0)
+    corpus_budget: Optional[float] = setting(None, above=0)
     assume_public: Tuple[str, ...] = setting((), one_of=tuple(PRIVATE_INPUTS))
     delta: Optional[float] = setting(None, at_least=LEAST_DELTA, below=1)
     delta_mode: str = setting("default", one_of=("default", "paper"))
@@ -205,7 +209,7 @@ class PrivacyConfig(Settings):
             raise UserError("noise_multiplier and target_epsilon exclude each other; leave one out")
         if self.delta is not None and self.delta_mode == "paper":
             raise UserError("delta and delta_mode: paper exclude each other; leave one out")
-        for key in ("target_epsilon", "max_epsilon"):
+        for key in ("target_epsilon", "max_epsilon", "corpus_budget"):
             if self.mechanism == "none" and getattr(self, key) is not None:
                 raise SettingError(
                     key,

@@ -1,0 +1,146 @@
+"""What several trainings on one corpus spend together, utterance by utterance or user by user."""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+from typing import Dict, FrozenSet, Hashable, List, NamedTuple, Optional, Sequence
+
+from edp_mx.config import load_config
+from edp_mx.data.text import digest
+from edp_mx.data.utterance import Utterance
+from edp_mx.dp.accounting.bound import Bound
+from edp_mx.dp.accounting.guarantee import Guarantee
+from edp_mx.dp.accounting.together import count_together
+from edp_mx.errors import UserError
+from edp_mx.runs.interrupted import has_begun
+from edp_mx.runs.record_files import is_run, walk
+from edp_mx.runs.recount import recount
+from edp_mx.runs.run_directory import RunDirectory
+from edp_mx.runs.trained_run import read_part
+
+logger = logging.getLogger(__name__)
+
+
+class Spender(NamedTuple):
+    """A training, and the records of its training part; None where its corpus cannot be read."""
+
+    name: str
+    spent: Guarantee
+    records: Optional[FrozenSet[Hashable]]
+
+
+class Together(NamedTuple):
+    """Records that are in the same trainings, how many they are (None: unknown), and their ε."""
+
+    names: Sequence[str]
+    num_records: Optional[int]
+    bound: Bound
+
+
+def spenders_below(paths: Sequence[Path]) -> List[Spender]:
+    """Return the trainings with a ledger in folders, or below them, by their paths.
+
+    One without a mechanism has no ledger and is left out, with a remark: what it shows is not
+    protected at all.
+
+    Raises:
+        UserError: a folder has none, or a ledger cannot be read.
+    """
+    found: Dict[Path, Spender] = {}
+    for path in paths:
+        runs = [RunDirectory(folder) for folder, files in walk(path) if is_run(files)]
+        for run in runs:
+            if run.ledger.exists():
+                found[run.path.resolve()] = spender_of(run)
+            elif has_begun(run):
+                logger.warning(
+                    "%s was trained without a mechanism: if it is shown to anyone, no ε holds",
+                    run.path,
+                )
+        if not any(run.ledger.exists() for run in runs):
+            raise UserError(f"{path} has no run with a {RunDirectory(path).ledger.name} in it")
+    return [found[path] for path in sorted(found)]
+
+
+def spender_of(run: RunDirectory) -> Spender:
+    """Return a training that has a ledger; of an unfinished one, what it has released so far."""
+    spent = recount(run).spent
+    try:
+        part = read_part(run, load_config(run.config), "train")
+    except UserError as error:
+        logger.warning(
+            "%s counts as if it held the records of all others: its training part cannot be read "
+            "(%s)",
+            run.path,
+            error,
+        )
+        return Spender(str(run.path), spent, None)
+    return Spender(str(run.path), spent, records_of(part, spent))
+
+
+def records_of(part: Sequence[Utterance], spent: Guarantee) -> FrozenSet[Hashable]:
+    """Return the users of utterances, or their texts where the unit is an utterance."""
+    is_of_users = spent.release.clips.is_user
+    return frozenset(
+        one.user if is_of_users and one.user else digest(" ".join(one.tokens)) for one in part
+    )
+
+
+def count_by_record(spenders: Sequence[Spender], *, delta: float) -> List[Together]:
+    """Return the ε of the records that are in most trainings, the largest first.
+
+    Records in trainings that are all among those of another record are left out: their ε is
+    smaller.
+    """
+    holders: Dict[Hashable, List[int]] = {}
+    for place, spender in enumerate(spenders):
+        for record in spender.records or ():
+            holders.setdefault(record, []).append(place)
+    unknown = [place for place, spender in enumerate(spenders) if spender.records is None]
+    counts: Dict[FrozenSet[int], int] = {}
+    for places in holders.values():
+        key = frozenset(places + unknown)
+        counts[key] = counts.get(key, 0) + 1
+    if not counts:
+        counts = {frozenset(unknown): 0}
+    largest = [key for key in counts if not any(key < other for other in counts)]
+    found = [_together([spenders[i] for i in sorted(key)], counts[key], delta) for key in largest]
+    return sorted(found, key=lambda each: -each.bound.epsilon.log)
+
+
+def refuse_overdraft(
+    budget: float, run: RunDirectory, planned: Guarantee, part: Sequence[Utterance]
+) -> None:
+    """Refuse a training that would spend too much of its corpus, with those in the same folder.
+
+    Args:
+        budget: the ε that any record may lose in all of them together, at the δ of this run.
+        planned: all that it may release.
+        part: its training part.
+
+    Raises:
+        UserError: it would.
+    """
+    others = [
+        spender_of(RunDirectory(folder))
+        for folder, files in walk(run.path.resolve().parent)
+        if is_run(files) and folder != run.path.resolve() and RunDirectory(folder).ledger.exists()
+    ]
+    held = records_of(part, planned)
+    this = Spender(str(run.path), planned, held)
+    mine = [each for each in others if each.records is None or each.records & held]
+    worst = count_by_record([this, *mine], delta=planned.plan.delta)[0]
+    if not worst.bound.is_within(budget):
+        before = ", ".join(name for name in worst.names if name != this.name) or "no other run"
+        raise UserError(
+            f"privacy.corpus_budget: this run and those before it on the same {planned.plan.record}"
+            f"s ({before}) would have ε = {worst.bound.epsilon.in_words()} together, which is more "
+            f"than {budget:g}; train fewer epochs, with more noise, or on others"
+        )
+
+
+def _together(spenders: Sequence[Spender], count: int, delta: float) -> Together:
+    bound = count_together([each.spent for each in spenders], delta=delta)
+    is_known = all(each.records is not None for each in spenders)
+    return Together([each.name for each in spenders], count if is_known else None, bound)
