@@ -5,7 +5,13 @@ from __future__ import annotations
 import textwrap
 from typing import List, Sequence
 
-from edp_mx.reports.summary import footnotes, format_epsilon, format_holding_epsilon, stated_note
+from edp_mx.reports.summary import (
+    footnotes,
+    format_holding_epsilon,
+    published_cell,
+    published_heading,
+    stated_note,
+)
 from edp_mx.reports.table import WIDTH, render_table
 from edp_mx.runs.records import Found
 from edp_mx.tasks.registry import by_task
@@ -24,12 +30,18 @@ def list_runs(found: Sequence[Found]) -> str:
 
 
 def _table(task: Task, found: Sequence[Found], notes: List[str]) -> str:
-    header = ("run", *(each.narrow_heading for each in task.metrics), "ε publ.", "ε that holds")
+    records = [each.record for each in found]
+    header = (
+        "run",
+        *(each.narrow_heading for each in task.metrics),
+        *published_heading(records),
+        "ε that holds",
+    )
     rows = [
         [
             place.stem if place.suffix == ".json" else place.name,
             *(each.of(record.test) for each in task.metrics),
-            format_epsilon(record.as_published),
+            *published_cell(record, records),
             format_holding_epsilon(record, notes),
         ]
         for place, record in found

@@ -68,6 +68,8 @@ def _privacy(privacy: Privacy, notes: List[str]) -> List[Part]:
         bound: StatedBound = getattr(privacy, key)
         if key == "holds_if" and bound == privacy.holds:
             continue
+        if key == "as_published" and privacy.mechanism == "dp_sgd":  # the paper has none
+            continue
         why = [] if bound.reason is None else [bound.reason]
         why += [f"if {condition}" for condition in bound.conditions]
         rows.append([name, bound.number.in_words(), "; ".join(why)])

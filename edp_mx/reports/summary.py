@@ -8,6 +8,7 @@ from typing import Any, Dict, List, Sequence
 from edp_mx.dp.accounting.lognumber import NO_PROTECTION
 from edp_mx.errors import UserError
 from edp_mx.reports.baselines import describe_baseline, verdict
+from edp_mx.reports.report_parts import MISSING
 from edp_mx.reports.run_without_privacy import describe_without_privacy, without_privacy
 from edp_mx.reports.table import render_table
 from edp_mx.runs.file_types import Privacy, Record, Results, StatedBound, WithBounds
@@ -37,12 +38,11 @@ def compare(runs: Sequence[RunDirectory]) -> str:
     rows: List[List[str]] = []
     notes: List[str] = []
     differences: List[str] = []
-    counted: List[Privacy] = []
     first, *others = task.metrics
     base = runs[0].scores()[first.key]
-    for run in runs:
-        scores, privacy = run.scores(), privacy_of(run, differences)
-        counted.append(privacy)
+    counted = [privacy_of(run, differences) for run in runs]
+    for run, privacy in zip(runs, counted):
+        scores = run.scores()
         change = 100 * (scores[first.key] / base - 1) if base else 0.0
         rows.append(
             [
@@ -50,12 +50,12 @@ def compare(runs: Sequence[RunDirectory]) -> str:
                 first.of(scores),
                 "" if run is runs[0] else f"{change:+.1f}",
                 *(each.of(scores) for each in others),
-                format_epsilon(privacy.as_published),
+                *published_cell(privacy, counted),
                 format_holding_epsilon(privacy, notes),
             ]
         )
     scored = (first.narrow_heading, f"Δ{first.short} %", *(each.narrow_heading for each in others))
-    table = render_table(("run", *scored, "ε publ.", "ε that holds"), rows)
+    table = render_table(("run", *scored, *published_heading(counted), "ε that holds"), rows)
     lines = [table, _deltas(runs, counted, task), *footnotes(notes), *differences]
     lines += _without_protection(counted)
     return "\n".join([*lines, *_beside_baselines(runs)])
@@ -121,6 +121,20 @@ def _beside_baselines(runs: Sequence[RunDirectory]) -> List[str]:
         found = verdict(run.scores(), baseline, task, mechanism=mechanism)
         lines += ["", f"{run.path.name}:", *found] if found else []
     return lines
+
+
+def published_heading(of: Sequence[WithBounds]) -> List[str]:
+    """Return the heading of the column of ε as published, for a table with a run of eDP-SGD.
+
+    The paper prints none of any other mechanism.
+    """
+    return ["ε publ."] * any(each.mechanism == "edp_sgd" for each in of)
+
+
+def published_cell(of: WithBounds, others: Sequence[WithBounds]) -> List[str]:
+    """Return the cell of a run in that column; none where the table has no such column."""
+    text = MISSING if of.mechanism == "dp_sgd" else format_epsilon(of.as_published)
+    return [text for _ in published_heading(others)]
 
 
 def format_holding_epsilon(of: WithBounds, notes: List[str]) -> str:
