@@ -36,7 +36,8 @@ class ExperimentConfig(Settings):
     Attributes:
         name: the beginning of the run directory's name; by default the names of the files.
         task: what is learned: intent_slot (an intent per utterance, and slots), classification
-            (a label per text) or masked_lm (pieces that are masked; a BERT's pre-training).
+            (a label per text), masked_lm (pieces that are masked; a BERT's pre-training) or
+            causal_lm (each piece from those before it; a GPT-2).
         model: `family` (an entry of `models.registry`) chooses which keys there are.
         privacy: how the gradients are made private.
     """

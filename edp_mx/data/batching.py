@@ -11,7 +11,7 @@ import numpy as np
 
 from edp_mx.data.template import MASK, Frame
 from edp_mx.data.tokenizer import Tokenizer
-from edp_mx.data.utterance import SEPARATOR
+from edp_mx.data.utterance import REPLY, SEPARATOR
 from edp_mx.data.vocabulary import Vocabulary
 from edp_mx.errors import UserError
 
@@ -134,7 +134,7 @@ class PieceTable:
                 "no room is left for the utterance; raise it or write a shorter template"
             )
         ids = tokenizer.special_ids
-        special = {SEPARATOR: [ids.sep], MASK: [ids.mask]}
+        special = {SEPARATOR: [ids.sep], REPLY: [ids.sep], MASK: [ids.mask]}
         offsets, pieces = _flatten(
             special.get(token) or tokenizer.ids(token)[:room] for token in tokens
         )

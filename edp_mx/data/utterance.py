@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any, Tuple
 
 SEPARATOR = "[SEP]"  # the token between two texts
+REPLY = "<|reply|>"  # the token between what a language model is given and what it continues with
 
 
 @dataclass(frozen=True)

@@ -97,6 +97,13 @@ class Encoder(gluon.HybridBlock):
         """
         raise NotImplementedError
 
+    def next_piece_scorer(self) -> Optional[Encoder]:
+        """Return the same network with scores of the next piece; None for one that has none.
+
+        Shapes: its `inputs` and places (N, R) → (N, R, V): of all pieces behind each place.
+        """
+        return None
+
     def start_label_head(
         self, head: nn.Dense, vocabulary: Vocabulary, *, labels: Iterable[int], checkpoint: Any
     ) -> None:

@@ -6,12 +6,14 @@ from typing import Dict
 
 from edp_mx.models import bert_encoder, clc
 from edp_mx.models.encoder import Family, ModelConfig
+from edp_mx.models.gpt2 import encoder as gpt2
 
 FAMILIES: Dict[str, Family] = {
     family.name: family
     for family in (
         clc.FAMILY,
         bert_encoder.FAMILY,
+        gpt2.FAMILY,
     )
 }
 

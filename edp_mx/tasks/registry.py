@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, Callable, Dict, Iterable, Iterator, List, Mapping, Tuple, TypeVar
 
 from edp_mx.errors import UserError
+from edp_mx.tasks.causal_lm.task import CAUSAL_LM
 from edp_mx.tasks.classification.task import CLASSIFICATION
 from edp_mx.tasks.intent_slot.task import INTENT_SLOT
 from edp_mx.tasks.masked_lm.task import MASKED_LM
@@ -12,7 +13,9 @@ from edp_mx.tasks.task import Task
 
 T = TypeVar("T")
 
-TASKS: Dict[str, Task] = {task.name: task for task in (INTENT_SLOT, CLASSIFICATION, MASKED_LM)}
+TASKS: Dict[str, Task] = {
+    task.name: task for task in (INTENT_SLOT, CLASSIFICATION, MASKED_LM, CAUSAL_LM)
+}
 
 
 def task_of(settings: Mapping[str, Any]) -> Task:

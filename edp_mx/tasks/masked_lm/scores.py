@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from typing import Any, Dict, Iterable, Sequence
+from typing import Any, Dict, Iterable, Sequence, Tuple
 
 import numpy as np
 
@@ -42,14 +42,23 @@ class MaskedScores:
 
 def score_places(guesses: Iterable[np.ndarray]) -> MaskedScores:
     """Add up (3,) of each batch: Σ −ln p(true piece), right guesses, and places."""
-    loss, right, places = np.sum([np.zeros(3), *guesses], axis=0)
+    perplexity, share, places = of_all_places(guesses)
     if not places:
         raise UserError(
             "no piece of the text can be masked: the word pieces spell none of its words; learn "
             "them from this text (data.vocabulary.source: train)"
         )
-    with np.errstate(over="ignore"):
-        return MaskedScores(float(np.exp(loss / places)), float(right / places), int(places))
+    return MaskedScores(perplexity, share, places)
+
+
+def of_all_places(guesses: Iterable[np.ndarray]) -> Tuple[float, float, int]:
+    """Return the perplexity, the share of right guesses and the number of places, NaN if it is 0.
+
+    Shapes: guesses (3,) each: Σ −ln p(true piece), right guesses, and places.
+    """
+    loss, right, places = np.sum([np.zeros(3), *guesses], axis=0)
+    with np.errstate(over="ignore", invalid="ignore"):
+        return float(np.exp(loss / places)), float(right / places), int(places)
 
 
 def score_frequencies(
@@ -62,8 +71,16 @@ def score_frequencies(
     seen = _piece_counts(train, tokenizer) + 1  # (V,)
     seen[list(tokenizer.special_ids)] = 0
     wanted = np.where(seen, _piece_counts(references, tokenizer), 0)  # (V,)
+    return score_places([guessed_by_frequency(wanted, seen)])
+
+
+def guessed_by_frequency(wanted: np.ndarray, seen: np.ndarray) -> np.ndarray:
+    """Return the guesses (3,) at pieces that occur `wanted` times, by those that were seen.
+
+    Shapes: wanted, seen (V,); none is wanted that was never seen.
+    """
     losses = np.log(seen.sum()) - np.log(np.maximum(seen, 1))  # (V,)
-    return score_places([np.array([wanted @ losses, wanted[seen.argmax()], wanted.sum()])])
+    return np.array([wanted @ losses, wanted[seen.argmax()], wanted.sum()])
 
 
 def _piece_counts(utterances: Sequence[Utterance], tokenizer: Tokenizer) -> np.ndarray:

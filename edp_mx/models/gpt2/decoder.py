@@ -1,0 +1,141 @@
+"""The network of GPT-2: layers that normalise first, in which a piece sees only those before it."""
+
+from __future__ import annotations
+
+import math
+from typing import List, Tuple
+
+import numpy as np
+from gluonnlp.model.bert import DotProductSelfAttentionCell
+from mxnet import gluon
+from mxnet.gluon import nn
+
+from edp_mx.models.gpt2.config import GPT2Config
+
+_INITIAL_STDDEV = 0.02
+_CUBIC = 0.044715
+
+
+class DecoderLayer(gluon.HybridBlock):
+    """Self-attention and a feed-forward layer, each over normalised rows and added to them.
+
+    Shapes: rows (P, N, H), visible (N, P), how many pieces each piece sees → (P, N, H).
+    Source: Radford et al. 2019, section 2.3.
+    """
+
+    def __init__(self, config: GPT2Config, **block: str) -> None:
+        super().__init__(**block)
+        hidden, intermediate = config.hidden_size, config.intermediate_size
+        with self.name_scope():
+            self.attention_norm = _norm(config, prefix="attention_norm_")
+            self.attention = DotProductSelfAttentionCell(
+                hidden, config.num_heads, dropout=config.dropout, prefix="attention_"
+            )
+            self.proj = _dense(hidden, hidden, prefix="proj_")
+            self.ffn_norm = _norm(config, prefix="ffn_norm_")
+            self.ffn_1 = _dense(hidden, intermediate, prefix="ffn_1_")
+            self.ffn_2 = _dense(intermediate, hidden, prefix="ffn_2_")
+            self.dropout = nn.Dropout(config.dropout)
+
+    def hybrid_forward(self, F, rows, visible):
+        attended, _ = self.attention(self.attention_norm(rows), visible)  # (P, N, H)
+        rows = rows + self.dropout(self.proj(attended))
+        return rows + self.dropout(self.fed_forward(F, rows))
+
+    def fed_forward(self, F, rows):
+        """Return the feed-forward layer of normalised rows. Shapes: (..., H) → (..., H)."""
+        return self.ffn_2(gelu(F, self.ffn_1(self.ffn_norm(rows))))
+
+
+class GPT2(gluon.HybridBlock):
+    """A GPT-2 without its output layer.
+
+    Args:
+        config: its sizes.
+        num_pieces: V.
+
+    Shapes: pieces (N, P) → states behind the last layer norm (N, P, H).
+    """
+
+    def __init__(self, config: GPT2Config, *, num_pieces: int, **block: str) -> None:
+        super().__init__(**block)
+        self.config, self.num_pieces = config, num_pieces
+        with self.name_scope():
+            self.word_embed = nn.Embedding(num_pieces, config.hidden_size, prefix="word_embed_")
+            self.position_weight = self.params.get(
+                "position_weight", shape=(config.max_positions, config.hidden_size)
+            )
+            self.dropout = nn.Dropout(config.dropout)
+            self.layers = nn.HybridSequential(prefix="")
+            for i in range(config.num_layers):
+                self.layers.add(DecoderLayer(config, prefix=f"layer{i}_"))
+            self.norm = _norm(config, prefix="norm_")
+        self._freeze()
+
+    @property
+    def piece_embedding(self) -> gluon.Parameter:
+        """Vectors of the pieces, (V, H)."""
+        return self.word_embed.weight
+
+    def _freeze(self) -> None:
+        frozen: List[gluon.Parameter] = []
+        if not self.config.is_embedding_trainable:
+            frozen += [self.piece_embedding, self.position_weight]
+        for i in range(self.config.frozen_layers):
+            frozen += self.layers[i].collect_params().values()
+        for parameter in frozen:
+            parameter.grad_req = "null"
+
+    def hybrid_forward(self, F, pieces, position_weight):
+        steps = F.contrib.arange_like(pieces, axis=1)  # (P,)
+        positions = F.Embedding(
+            steps,
+            position_weight,
+            input_dim=self.config.max_positions,
+            output_dim=self.config.hidden_size,
+        )  # (P, H)
+        rows = F.broadcast_add(self.word_embed(pieces), F.expand_dims(positions, axis=0))
+        rows = F.swapaxes(self.dropout(rows), 0, 1)  # (P, N, H)
+        visible = F.broadcast_like(F.expand_dims(steps + 1, axis=0), pieces)  # (N, P)
+        visible = F.cast(visible, dtype="int32")
+        for layer in self.layers._children.values():
+            rows = layer(rows, visible)
+        return F.swapaxes(self.norm(rows), 0, 1)
+
+
+def gelu(F, values):
+    """Return x · Φ(x) by the approximation that GPT-2 has, ½ x (1 + tanh √(2/π) (x + 0.044715 x³)).
+
+    Source: Hendrycks & Gimpel 2016, section 2; "gelu_new" of `transformers`. Since (1 + tanh z) / 2
+    is the logistic function of 2 z, that is what is computed.
+    """
+    width = 2 * math.sqrt(2 / math.pi)
+    return values * F.sigmoid(values * (width + width * _CUBIC * F.square(values)))
+
+
+def initial_gpt2_values(
+    name: str, shape: Tuple[int, ...], generator: np.random.Generator, *, num_layers: int
+) -> np.ndarray:
+    """Draw GPT-2's first values: normal with σ = 0.02; layer norms at identity.
+
+    The weights whose outputs are added to the rows have σ = 0.02 / √(2 L).
+
+    Source: Radford et al. 2019, section 2.3 and published code.
+    """
+    if name.endswith(("bias", "beta")):
+        return np.zeros(shape)
+    if name.endswith("gamma"):
+        return np.ones(shape)
+    is_added = name.endswith(("proj_weight", "ffn_2_weight"))
+    stddev = _INITIAL_STDDEV / math.sqrt(2 * num_layers) if is_added else _INITIAL_STDDEV
+    return stddev * generator.standard_normal(shape)
+
+
+def _norm(config: GPT2Config, prefix: str) -> nn.LayerNorm:
+    return nn.LayerNorm(
+        epsilon=config.layer_norm_epsilon, in_channels=config.hidden_size, prefix=prefix
+    )
+
+
+def _dense(num_in: int, num_out: int, prefix: str) -> nn.Dense:
+    return nn.Dense(num_out, in_units=num_in, flatten=False, prefix=prefix)

@@ -1,0 +1,64 @@
+"""The task `causal_lm`: a language model that continues a text."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Callable, Dict, Iterable, Sequence
+
+from edp_mx.data.utterance import Utterance
+from edp_mx.errors import UserError
+from edp_mx.tasks.causal_lm.scores import NextPieceScores, score_frequencies, score_pieces
+from edp_mx.tasks.masked_lm.task import MaskedLanguageModelling
+from edp_mx.tasks.task import Metric
+
+if TYPE_CHECKING:
+    from edp_mx.data.vocabulary import Vocabulary
+    from edp_mx.models.encoder import Encoder, ModelConfig
+    from edp_mx.tasks.causal_lm.model import CausalLM
+
+
+class CausalLanguageModelling(MaskedLanguageModelling):
+    """Guess each piece of a text from those before it.
+
+    The constant answer, and when nothing was learned, are those of guessing masked pieces.
+    """
+
+    name = "causal_lm"
+    metrics = (
+        Metric("perplexity", "perplexity", "perplexity", is_error=True, is_share=False),
+        Metric("piece_accuracy", "pieces guessed", "guessed"),
+    )
+    is_start = False
+
+    def build(self, encoder: Encoder, vocabulary: Vocabulary, config: ModelConfig) -> CausalLM:  # type: ignore[override]
+        """See `Task`."""
+        from edp_mx.tasks.causal_lm.model import CausalLM
+
+        scorer = encoder.next_piece_scorer()
+        if scorer is None or vocabulary.tokenizer is None:
+            raise UserError(
+                f"task: causal_lm needs a model that reads pieces from left to right; "
+                f"model.family is {config.family}: set it to gpt2"
+            )
+        return CausalLM(scorer, vocabulary.tokenizer)
+
+    def score(  # type: ignore[override]
+        self,
+        references: Sequence[Utterance],  # noqa: ARG002
+        guesses: Iterable[Any],
+        vocabulary: Vocabulary,  # noqa: ARG002
+    ) -> NextPieceScores:
+        """See `Task`."""
+        return score_pieces(guesses)
+
+    def constant_answer(
+        self,
+        references: Sequence[Utterance],
+        train: Callable[[], Sequence[Utterance]],
+        vocabulary: Vocabulary,
+    ) -> Dict[str, Any]:
+        """See `Task`: each piece by how often it is predicted in the training part."""
+        assert vocabulary.tokenizer is not None
+        return self.shares(score_frequencies(references, train(), vocabulary.tokenizer).to_dict())
+
+
+CAUSAL_LM = CausalLanguageModelling()
