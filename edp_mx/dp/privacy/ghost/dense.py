@@ -121,14 +121,20 @@ def _weight_norms(
     inputs: np.ndarray, gradients: np.ndarray, a_gram: np.ndarray, g_gram: np.ndarray
 ) -> np.ndarray:
     """⟨A Aᵀ, G Gᵀ⟩ (N,), in float64 where float32 was not enough."""
-    norms = _inner_products(a_gram, g_gram)  # (N,)
-    a_squares, g_squares = _squares(a_gram), _squares(g_gram)  # (N, T), ‖a_t‖² and ‖g_t‖²
-    is_exact = norms > MIN_REMAINDER * (a_squares * g_squares).sum(axis=1)
-    is_exact &= (a_squares.sum(axis=1) > MIN_TRACE) & (g_squares.sum(axis=1) > MIN_TRACE)
+    norms, is_exact = gram_norms(a_gram, g_gram)  # (N,)
     if not is_exact.all():
         a, g = inputs[~is_exact].astype(np.float64), gradients[~is_exact].astype(np.float64)
         norms[~is_exact] = _inner_products(gram(a), gram(g))
     return np.maximum(norms, 0)
+
+
+def gram_norms(a_gram: np.ndarray, g_gram: np.ndarray) -> Tuple[np.ndarray, np.ndarray]:
+    """Return ⟨A Aᵀ, G Gᵀ⟩ and whether float32 was enough. Shapes: (N, T, T) each → (N,) each."""
+    norms = _inner_products(a_gram, g_gram)  # (N,)
+    a_squares, g_squares = _squares(a_gram), _squares(g_gram)  # (N, T), ‖a_t‖² and ‖g_t‖²
+    is_exact = norms > MIN_REMAINDER * (a_squares * g_squares).sum(axis=1)
+    is_exact &= (a_squares.sum(axis=1) > MIN_TRACE) & (g_squares.sum(axis=1) > MIN_TRACE)
+    return norms, is_exact
 
 
 def _bias_norms(gradients: np.ndarray, g_gram: np.ndarray) -> np.ndarray:

@@ -29,6 +29,10 @@ class Operand:
     num_rows: int
     rows: Optional[Dict[str, np.ndarray]] = None
 
+    def is_whole(self, name: str) -> bool:
+        """Whether it is a parameter as it is."""
+        return self.parameters == (name,) and self.rows is None
+
 
 def operands_of(graph: Graph, node: Node) -> Tuple[Operand, ...]:
     """Return the weight and the bias of an operator: rows of parameters put together."""

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from ast import literal_eval
-from typing import Dict, Iterator, List, Mapping, Optional, Tuple, Type, Union
+from typing import Dict, Iterator, List, Mapping, Optional, Sequence, Tuple, Type, Union
 
 import numpy as np
 
-from edp_mx.dp.privacy.ghost import convolution, dense, embedding, explicit, lstm
+from edp_mx.dp.privacy.ghost import convolution, dense, embedding, explicit, lstm, tied
 from edp_mx.dp.privacy.ghost.block import ProbedBlock, Seen
 from edp_mx.dp.privacy.ghost.graph import unfit
 from edp_mx.dp.privacy.ghost.lstm import SeenLSTM
@@ -35,6 +35,11 @@ class Rule:
         if seen.tap.rule != POSITIONS:  # there the same inputs serve all examples
             self._inputs = _by_example(seen.inputs, seen.axis, num_examples)
 
+    @property
+    def weight(self) -> Tuple[str, ...]:
+        """The parameters that its weight is made of."""
+        return self._operands[0].parameters
+
     def squared_norms(self) -> Norms:
         """Yield the squared norms of each layer's parameters in this operator."""
         raise NotImplementedError
@@ -55,7 +60,7 @@ class DenseRule(Rule):
         self._gradients = _sequences(self._gradients)  # (N, T, p)
 
     def squared_norms(self) -> Norms:
-        weight, *biases = self._operands
+        weight = self._operands[0]
         whole = [layer for o in self._operands for layer, rows in self._parts(o) if rows is None]
         if len(whole) == 2 and whole[0] == whole[1]:
             for part in dense.squared_norms(self._inputs, self._gradients):  # they share a product
@@ -63,8 +68,15 @@ class DenseRule(Rule):
             return
         for layer, rows in self._parts(weight):
             yield layer, dense.weight_squared_norms(self._inputs, self._outputs(rows))
-        for layer, rows in (part for bias in biases for part in self._parts(bias)):
-            yield layer, dense.bias_squared_norms(self._outputs(rows))
+        yield from self._bias_norms()
+
+    def tied_norms(self, look_up: EmbeddingRule) -> Norms:
+        """Yield the norms where a look-up reads the same table, and those of the own bias."""
+        ids, embedded = look_up.look_ups()  # (N, …), (N, …, d)
+        ids, embedded = ids.reshape(len(ids), -1), _sequences(embedded)
+        norms = tied.squared_norms(self._inputs, self._gradients, ids, embedded)
+        yield self._layer_of[look_up.table], norms
+        yield from self._bias_norms()
 
     def add_sums(self, totals: Totals, factors: np.ndarray) -> None:
         weight, *bias = self._operands
@@ -73,6 +85,11 @@ class DenseRule(Rule):
             dense.add_weight_sum(total, self._inputs, self._gradients, factors)
         for total in (t for b in bias for t in self._totals(b, totals, (num_outputs,))):
             dense.add_bias_sum(total, self._gradients, factors)
+
+    def _bias_norms(self) -> Norms:
+        for bias in self._operands[1:]:
+            for layer, rows in self._parts(bias):
+                yield layer, dense.bias_squared_norms(self._outputs(rows))
 
     def _outputs(self, rows: Optional[np.ndarray]) -> np.ndarray:
         """The gradients of some outputs, or of all. Shapes: → (N, T, rows)."""
@@ -113,16 +130,20 @@ class EmbeddingRule(Rule):
         self._inputs = np.broadcast_to(self._inputs, self._gradients.shape[:-1])  # (N, …)
 
     def squared_norms(self) -> Norms:
-        embedding.refuse_strangers(self._inputs, self._operands[0].num_rows)
-        norms = embedding.squared_norms(self._inputs, self._gradients)
-        yield self._layer_of[self._table], norms
+        yield self._layer_of[self.table], embedding.squared_norms(*self.look_ups())
 
     def add_sums(self, totals: Totals, factors: np.ndarray) -> None:
-        embedding.add_sum(totals[self._table], self._inputs, self._gradients, factors)
+        embedding.add_sum(totals[self.table], self._inputs, self._gradients, factors)
+
+    def look_ups(self) -> Tuple[np.ndarray, np.ndarray]:
+        """Return the ids, checked, and their outputs' gradients. Shapes: → (N, …), (N, …, d)."""
+        embedding.refuse_strangers(self._inputs, self._operands[0].num_rows)
+        return self._inputs, self._gradients
 
     @property
-    def _table(self) -> str:
-        return self._operands[0].parameters[0]
+    def table(self) -> str:
+        """The parameter that is looked up in."""
+        return self.weight[0]
 
 
 class SmallRule(Rule):
@@ -203,7 +224,7 @@ class LSTMRule:
         lstm.clipped_sums(*self._arrays, factors, totals=mine, is_reverse=self._seen.is_reverse)
 
 
-AnyRule = Union[Rule, LSTMRule]
+AnyRule = Union[Rule, tied.TiedRule, LSTMRule]
 _WINDOW = {"kernel": 1, "stride": 1, "pad": 0, "dilate": 1}  # with MXNet's defaults
 _RULES: Dict[str, Type[Rule]] = {
     "FullyConnected": DenseRule,
@@ -217,8 +238,17 @@ _RULES: Dict[str, Type[Rule]] = {
 def rules_of(block: ProbedBlock, num_examples: int, layer_of: Mapping[str, int]) -> List[AnyRule]:
     """Return a rule for each operator with trainable parameters, after the backward pass."""
     taps, lstms = block.seen()
-    rules: List[AnyRule] = [_RULES[seen.tap.rule](seen, num_examples, layer_of) for seen in taps]
-    return rules + [LSTMRule(seen, num_examples, layer_of) for seen in lstms]
+    made = [_RULES[seen.tap.rule](seen, num_examples, layer_of) for seen in taps]
+    return _with_ties(made) + [LSTMRule(seen, num_examples, layer_of) for seen in lstms]
+
+
+def _with_ties(made: Sequence[Rule]) -> List[AnyRule]:
+    """Replace the two rules of each table that goes in and out; `Surgery` lets pass no other."""
+    outputs = {rule.weight: rule for rule in made if isinstance(rule, DenseRule)}
+    tables = {rule.weight: rule for rule in made if isinstance(rule, EmbeddingRule)}
+    shared = outputs.keys() & tables.keys()
+    rest = [rule for rule in made if rule.weight not in shared]
+    return [*rest, *(tied.TiedRule(outputs[names], tables[names]) for names in sorted(shared))]
 
 
 def _refuse_uneven(name: str, num_rows: int, num_examples: int) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from itertools import chain
-from typing import Dict, Iterable, List, Optional, Sequence, Set, Tuple, Union
+from typing import Dict, Iterable, List, Mapping, Optional, Sequence, Set, Tuple, Union
 
 from edp_mx.dp.privacy.ghost.graph import Entry, Graph, Node, to_symbol, unfit
 from edp_mx.dp.privacy.ghost.operands import Operand, operands_of, refusal
@@ -13,6 +13,7 @@ from edp_mx.errors import UserError
 
 TAPPED = ("FullyConnected", "Embedding", "LayerNorm", "Convolution")
 POSITIONS = "positions"  # a table indexed by position alone, added to the values of each example
+TIED = ("FullyConnected", "Embedding")  # the two that may read the same table
 _MAY_CARRY_POSITIONS = ("expand_dims",)
 _ADDITIONS = ("broadcast_add", "elemwise_add")
 _ZERO_STATES = ("_zeros", "zeros")
@@ -31,8 +32,9 @@ class Surgery:
     A probe is a zero that is added to the operator's output, so that its gradient is the output's.
     The input of a probed operator becomes an output of its segment.
 
-    Guarantee: every trainable parameter of the block is read by exactly one tap or cut; an operator
-    with trainable parameters for which there is no rule is refused by name.
+    Guarantee: every trainable parameter of the block is read by exactly one tap or cut, or it is a
+    table that one `Embedding` looks up and one `FullyConnected` has as its weight (`TIED`); an
+    operator with trainable parameters for which there is no rule is refused by name.
     """
 
     def __init__(self, graph: Graph, trainable: Iterable[str]) -> None:
@@ -105,7 +107,7 @@ class Surgery:
             if wild:
                 raise refusal(node, wild)
         for name in sorted(self._trainable):
-            if readers[name] != 1:
+            if readers[name] != 1 and not (readers[name] == 2 and _is_tied(name, tapped)):
                 raise UserError(
                     f"{name}: {'nothing' if readers[name] == 0 else 'more than one operator'} "
                     f"reads it in {graph.block_name}, and ghost clipping wants exactly one; set "
@@ -190,6 +192,12 @@ class Surgery:
         states = [self._graph.nodes[i].op for i, _ in node.inputs[2:]]
         is_known = all(node.attributes.get(key, value) == value for key, value in _WRITTEN.items())
         return is_known and all(op in _ZERO_STATES for op in states)
+
+
+def _is_tied(name: str, tapped: Mapping[int, Found]) -> bool:
+    """Whether a parameter is, as it is, the table of one `Embedding` and one `FullyConnected`."""
+    rules = [rule for rule, _, (first, *_) in tapped.values() if first.is_whole(name)]
+    return sorted(rules) == sorted(TIED)
 
 
 def _read_by_lstm(node: Node) -> Sequence[Entry]:
