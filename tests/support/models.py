@@ -1,4 +1,4 @@
-"""Small models of both families, and batches for them."""
+"""Small models of all families, and batches for them."""
 
 from dataclasses import replace
 
@@ -15,10 +15,12 @@ from edp_mx.models.bert import BERTConfig
 from edp_mx.models.bert_encoder import BERTEncoder
 from edp_mx.models.clc import CLCConfig, CLCEncoder
 from edp_mx.models.frozen import freeze
+from edp_mx.models.gpt2.config import GPT2Config
+from edp_mx.models.gpt2.encoder import GPT2Encoder
 from edp_mx.models.lora import LoRA
 from edp_mx.tasks.intent_slot.model import build_model
 
-FAMILIES = ("clc", "bert")
+FAMILIES = ("clc", "bert", "gpt2")
 SIZES = {"num_words": 11, "num_pieces": 12, "num_characters": 9, "num_slots": 5, "num_intents": 3}
 TINY = {"character_dimension": 4, "character_filters": 3, "hidden_size": 6, "dropout": 0.0}
 
@@ -56,6 +58,14 @@ def tiny_bert(*, seed=3, **config):
     return with_heads(encoder, seed=seed)
 
 
+def tiny_gpt2(*, seed=3, **config):
+    """A GPT-2 small enough for finite differences."""
+    config = GPT2Config(**{**TINY_BERT, **config})
+    encoder = GPT2Encoder(config, num_pieces=SIZES["num_pieces"], prefix="gpt2_")
+    freeze(encoder, config)
+    return with_heads(encoder, seed=seed, slot_window=config.slot_window)
+
+
 def tiny_adapted_bert(*, is_drawn=True, **config):
     """A BERT whose low-rank adapters are trained, by default with values in both matrices."""
     model = tiny_bert(trained="lora", **{"lora_rank": 2, **config})
@@ -67,8 +77,8 @@ def tiny_adapted_bert(*, is_drawn=True, **config):
 
 
 def tiny(family, **config):
-    """A small model of either family."""
-    return tiny_bert(**config) if family == "bert" else tiny_model(**config)
+    """A small model of a family."""
+    return {"clc": tiny_model, "bert": tiny_bert, "gpt2": tiny_gpt2}[family](**config)
 
 
 def with_heads(encoder, *, seed=3, num_slots=SIZES["num_slots"], num_intents=SIZES["num_intents"]):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Dict, Optional, Sequence, Tuple
+from typing import Dict, Sequence, Tuple
 
 import mxnet as mx
 import numpy as np
@@ -48,7 +48,8 @@ class GPT2Encoder(Encoder):
     def inputs(self, batch: Batch, context: mx.Context) -> Tuple[mx.nd.NDArray, ...]:
         """See `Encoder`."""
         (pieces,) = _read(self.decoder, batch, context)
-        _, lengths, firsts = batch.inputs  # type: ignore[misc]
+        assert isinstance(batch.inputs, PieceInputs)
+        _, lengths, firsts = batch.inputs
         ends = lengths[:, None] - 1  # (N, 1)
         beyond = np.concatenate([firsts[:, 1:], np.zeros_like(ends)], axis=1)  # (N, T)
         lasts = np.where(beyond > 0, beyond, ends) - 1  # (N, T)
