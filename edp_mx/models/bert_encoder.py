@@ -16,7 +16,7 @@ from edp_mx.data.vocabulary import Vocabulary
 from edp_mx.errors import UserError
 from edp_mx.models.bert import BERT, BERTConfig, initial_bert_values
 from edp_mx.models.bert_states import at_tokens, lower_states, visible_lengths
-from edp_mx.models.checkpoints.config import ADOPTED
+from edp_mx.models.checkpoints.config import ADOPTED, read_config
 from edp_mx.models.checkpoints.huggingface import (
     Checkpoint,
     load_bert,
@@ -217,6 +217,7 @@ FAMILY = Family(
     config=BERTConfig,
     has_pieces=True,
     build=build_encoder,
+    read_settings=lambda path: vars(read_config(path).config),
     read_checkpoint=read_start,
     load_checkpoint=lambda encoder, checkpoint: load_bert(encoder.bert, checkpoint),
     sizes=ADOPTED,

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Callable, Dict, Iterable, Optional, Sequence, Tuple
+from pathlib import Path
+from typing import Any, Callable, Dict, Iterable, Mapping, Optional, Sequence, Tuple
 
 import mxnet as mx
 import numpy as np
@@ -143,6 +144,8 @@ class Family:
         name: the value of `model.family`.
         has_pieces: whether it reads the pieces of a tokenizer; else words and their characters.
         build: (settings, `DataConfig`, `Vocabulary`) → the encoder, without values.
+        read_settings: config.json of a checkpoint → its settings, by our names; None for a family
+            that cannot start from any.
         read_checkpoint: settings → the pre-trained weights to start from, with their `tokenizer`;
             None where the settings name none, or where a family cannot start from any.
         load_checkpoint: (encoder, weights) sets the encoder's values.
@@ -153,6 +156,7 @@ class Family:
     config: Callable[..., ModelConfig]
     has_pieces: bool
     build: Callable[..., Encoder]
+    read_settings: Optional[Callable[[Path], Mapping[str, Any]]] = None
     read_checkpoint: Callable[[Any], Optional[Any]] = lambda config: None  # noqa: ARG005
     load_checkpoint: Optional[Callable[[Any, Any], None]] = None
     sizes: Tuple[str, ...] = ()

@@ -5,8 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any, Callable, Dict
 
-from edp_mx.models.bert import BERTConfig
-from edp_mx.models.checkpoints.config import read_config
 from edp_mx.models.checkpoints.huggingface import CONFIG
 from edp_mx.models.registry import FAMILIES
 from edp_mx.runtime.yaml_tree import read_mapping
@@ -28,19 +26,21 @@ def adopt_sizes(
         family: of a model that names none.
 
     Raises:
-        UserError: the folder has a config.json that is not a BERT's, or a torn config.yaml.
+        UserError: the folder has a config.json that is not of this family, or a torn config.yaml.
     """
     model = tree.get("model")
     if not isinstance(model, dict):
         return
     family = str(model.get("family", family))
-    sizes = FAMILIES[family].sizes if family in FAMILIES else ()
+    if family not in FAMILIES:
+        return
+    sizes, read_settings = FAMILIES[family].sizes, FAMILIES[family].read_settings
     for start in filter(model.get, _STARTS):
         folder = Path(str(model[start]))
         wanted = [key for key in sizes if is_default(key, start)]
         theirs: Any = None
-        if family == BERTConfig.family and (folder / CONFIG).is_file():
-            theirs = vars(read_config(folder / CONFIG).config)
+        if read_settings is not None and (folder / CONFIG).is_file():
+            theirs = read_settings(folder / CONFIG)
             _take_pieces(tree)
         elif wanted and (folder / "config.yaml").is_file():  # not of a run whose sizes are settled
             theirs = read_mapping(folder / "config.yaml")[0].get("model")

@@ -15,6 +15,7 @@ from edp_mx.data.vocabulary import Vocabulary
 from edp_mx.errors import UserError
 from edp_mx.models.bert_states import at_tokens
 from edp_mx.models.encoder import Encoder, Family
+from edp_mx.models.gpt2.checkpoint import SIZES, load_gpt2, read_config, read_start
 from edp_mx.models.gpt2.config import GPT2Config
 from edp_mx.models.gpt2.decoder import GPT2, initial_gpt2_values
 from edp_mx.models.id_ranges import check_ids, check_lengths
@@ -126,12 +127,13 @@ def _read(decoder: GPT2, batch: Batch, context: mx.Context) -> Tuple[mx.nd.NDArr
     return (mx.nd.array(pieces, ctx=context, dtype="int32"),)
 
 
-SIZES = ("num_layers", "num_heads", "hidden_size", "intermediate_size", "max_positions",
-         "layer_norm_epsilon")  # fmt: skip
 FAMILY = Family(
     name="gpt2",
     config=GPT2Config,
     has_pieces=True,
     build=build_encoder,
+    read_settings=lambda path: vars(read_config(path)),
+    read_checkpoint=read_start,
+    load_checkpoint=lambda encoder, checkpoint: load_gpt2(encoder.decoder, checkpoint),
     sizes=SIZES,
 )

@@ -1,0 +1,164 @@
+"""Checkpoints of a GPT-2 in Hugging Face's layout: GPT-2's own, DistilGPT-2 and DialoGPT."""
+
+from __future__ import annotations
+
+import logging
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Dict, Optional
+
+import mxnet as mx
+import numpy as np
+
+from edp_mx.data.tokenizer import Tokenizer, load_tokenizer
+from edp_mx.errors import UserError
+from edp_mx.models.checkpoints.files import check_tensors, open_tensors
+from edp_mx.models.gpt2.config import GPT2Config
+from edp_mx.models.gpt2.decoder import GPT2
+from edp_mx.models.gpt2.names import PIECES, parameters_of, rows_of, shapes_of
+from edp_mx.runtime.files import PathLike
+from edp_mx.runtime.json_text import read_json
+from edp_mx.runtime.structured import structure
+
+logger = logging.getLogger(__name__)
+
+CONFIG = "config.json"
+_KEYS = {
+    "num_layers": "n_layer",
+    "num_heads": "n_head",
+    "hidden_size": "n_embd",
+    "intermediate_size": "n_inner",
+    "max_positions": "n_positions",
+    "layer_norm_epsilon": "layer_norm_epsilon",
+    "dropout": "resid_pdrop",
+}
+SIZES = tuple(
+    key for key in _KEYS if key != "dropout"
+)  # a start fixes them; the dropout may differ
+# With any other value it is a different model from ours. A key that is left out has this one.
+_MUST_BE: Dict[str, Any] = {
+    "model_type": "gpt2",
+    "activation_function": "gelu_new",
+    "scale_attn_weights": True,
+    "scale_attn_by_inverse_layer_idx": False,
+    "add_cross_attention": False,
+    "tie_word_embeddings": True,
+}
+_WIDER = 4  # times the hidden size, where n_inner is left out or null
+_PREFIX, _OUTPUT = "transformer.", "lm_head.weight"
+_BUFFERS = re.compile(r"h\.\d+\.attn\.(masked_)?bias$")  # of old versions: the causal mask
+
+
+@dataclass(frozen=True, eq=False)
+class GPT2Checkpoint:
+    """A pre-trained GPT-2.
+
+    Attributes:
+        tensors: float32, by Hugging Face's names without "transformer."; the output layer is
+            `wte.weight`.
+        folder: where it was read, for messages.
+    """
+
+    config: GPT2Config
+    tokenizer: Tokenizer
+    tensors: Dict[str, np.ndarray]
+    folder: str
+
+
+def read_config(path: Path) -> GPT2Config:
+    """Read the sizes of a checkpoint; what is left out is the smallest GPT-2's, as in theirs.
+
+    Edge cases: the dropout of the layers' outputs is used for embeddings and attention too.
+
+    Raises:
+        UserError: it is no GPT-2, or one that computes something else than ours.
+    """
+    settings = read_json(path)
+    if not isinstance(settings, dict):
+        raise UserError(f"{path} must hold a JSON object of settings")
+    for key, wanted in _MUST_BE.items():
+        if settings.get(key, wanted) != wanted:
+            raise UserError(
+                f"{path}: {key} is {settings[key]!r}, but a gpt2 can be read only with {wanted!r}"
+            )
+    ours = {key: settings[theirs] for key, theirs in _KEYS.items() if theirs in settings}
+    if ours.get("intermediate_size") is None:
+        ours["intermediate_size"] = _WIDER * settings.get("n_embd", GPT2Config.hidden_size)
+    try:
+        return structure(ours, GPT2Config)
+    except UserError as error:
+        raise UserError(f"{path}: {error}") from error
+
+
+def read_checkpoint(folder: PathLike) -> GPT2Checkpoint:
+    """Read and check the settings, the tokenizer and the tensors of a folder.
+
+    Edge cases: vectors beyond the last piece are cut off. Buffers and other heads are skipped.
+
+    Raises:
+        UserError: a file is missing, damaged or of another model, or the output layer is not tied.
+    """
+    folder = Path(folder)
+    if not folder.is_dir():
+        raise UserError(f"{folder} is not a folder with {CONFIG}, a tokenizer and weights")
+    settings = read_json(folder / CONFIG)
+    config, tokenizer = read_config(folder / CONFIG), load_tokenizer(folder)
+    num_vectors = settings.get("vocab_size", len(tokenizer))
+    if not isinstance(num_vectors, int) or num_vectors < len(tokenizer):
+        raise UserError(
+            f"{folder}: the vocabulary has {len(tokenizer)} pieces, but vocab_size in {CONFIG} is "
+            f"{num_vectors}: they belong to different models"
+        )
+    shapes = shapes_of(GPT2(config, num_pieces=num_vectors, prefix=""))
+    return GPT2Checkpoint(
+        config, tokenizer, _read_tensors(folder, shapes, len(tokenizer)), str(folder)
+    )
+
+
+def _read_tensors(folder: Path, shapes: Dict[str, Any], num_pieces: int) -> Dict[str, np.ndarray]:
+    """Read and check the tensors of a GPT-2."""
+    found = {
+        name[len(_PREFIX) :] if name.startswith(_PREFIX) else name: read
+        for name, read in open_tensors(folder).items()
+    }
+    tensors = {name: found[name]() for name in shapes if name in found}
+    check_tensors(str(folder), tensors, shapes)
+    if _OUTPUT in found and not np.array_equal(found[_OUTPUT](), tensors[PIECES]):
+        raise UserError(
+            f"{folder}: {_OUTPUT} is not {PIECES}, but the output layer of a gpt2 is its pieces' "
+            "vectors"
+        )
+    strange = sorted(n for n in found if n not in (*shapes, _OUTPUT) and not _BUFFERS.match(n))
+    if strange:
+        logger.info("%s: ignored tensors: %s", folder, ", ".join(strange))
+    tensors[PIECES] = tensors[PIECES][:num_pieces].copy()
+    return tensors
+
+
+def read_start(config: GPT2Config) -> Optional[GPT2Checkpoint]:
+    """Read the checkpoint that a GPT-2 starts from, if its settings name one.
+
+    Raises:
+        UserError: it does not fit the settings.
+    """
+    folder = config.checkpoint or config.start_from
+    if folder is None:
+        return None
+    checkpoint = read_checkpoint(folder)
+    theirs = {key: getattr(checkpoint.config, key) for key in SIZES}
+    differing = {key: value for key, value in theirs.items() if value != getattr(config, key)}
+    if differing:
+        told = " and ".join(f"{key} {value}" for key, value in differing.items())
+        wanted = ", ".join(f"model.{key}" for key in differing)
+        raise UserError(f"model.checkpoint: {folder} is a GPT-2 with {told}; leave out {wanted}")
+    return checkpoint
+
+
+def load_gpt2(decoder: GPT2, checkpoint: GPT2Checkpoint) -> None:
+    """Set every parameter of an initialised GPT-2, frozen ones too."""
+    check_tensors(checkpoint.folder, checkpoint.tensors, shapes_of(decoder))
+    for name, parameters in parameters_of(decoder).items():
+        rows = rows_of(name, checkpoint.tensors[name], parameters)
+        for parameter, values in zip(parameters, rows):
+            parameter.set_data(mx.nd.array(values, dtype="float32"))
