@@ -109,6 +109,8 @@ class PieceTable:
 
     Attributes:
         room: how many pieces an utterance may have between them.
+        ends: (F,), which tokens a text begins behind, where tokens that begin a text are spelled in
+            another way: these spellings are then the rows F … 2 F − 1.
     """
 
     offsets: np.ndarray
@@ -116,6 +118,7 @@ class PieceTable:
     frame: Frame
     room: int
     pad: int
+    ends: Optional[np.ndarray] = None
 
     @classmethod
     def of(
@@ -135,20 +138,37 @@ class PieceTable:
             )
         ids = tokenizer.special_ids
         special = {SEPARATOR: [ids.sep], REPLY: [ids.sep], MASK: [ids.mask]}
+        spellings = [tokenizer.ids, *[tokenizer.opening_ids] * tokenizer.has_openings]
         offsets, pieces = _flatten(
-            special.get(token) or tokenizer.ids(token)[:room] for token in tokens
+            special.get(token) or spelled(token)[:room] for spelled in spellings for token in tokens
         )
-        return cls(offsets, pieces, frame, room, ids.pad)
+        ends = None
+        if tokenizer.has_openings:
+            ends = np.fromiter((token in (SEPARATOR, REPLY) for token in tokens), bool, len(tokens))
+        return cls(offsets, pieces, frame, room, ids.pad, ends)
 
     @cached_property
     def counts(self) -> np.ndarray:
-        """(F,): pieces of each token, at least 1."""
+        """(F,): the most pieces of each token, at least 1."""
+        return self._counts if self.ends is None else self._counts.reshape(2, -1).max(axis=0)
+
+    @cached_property
+    def _counts(self) -> np.ndarray:
         return np.diff(self.offsets)
+
+    def _rows(self, tokens: np.ndarray) -> np.ndarray:
+        """Return the place of each token's spelling. Shapes: (M, T) → (M, T)."""
+        if self.ends is None:
+            return tokens
+        begins = np.ones(tokens.shape, bool)  # (M, T)
+        begins[:, 1:] = self.ends[tokens[:, :-1]]
+        return tokens.astype(np.int64) + begins * len(self.ends)
 
     def inputs(self, tokens: np.ndarray, is_token: np.ndarray) -> PieceInputs:
         """Make a batch of pieces in their frame. Shapes: as in `WordTable.inputs`."""
         before, after, size = self.frame.before, self.frame.after, self.frame.size
-        counts = np.where(is_token, self.counts[tokens], 0)  # (M, T)
+        tokens = self._rows(tokens)  # (M, T)
+        counts = np.where(is_token, self._counts[tokens], 0)  # (M, T)
         ends = len(before) + counts.cumsum(axis=1)  # (M, T)
         lengths = size + counts.sum(axis=1)  # (M,)
         pieces = np.full((len(tokens), int(lengths.max(initial=size))), self.pad, np.int32)

@@ -28,7 +28,10 @@ _BLANK = "Ġ"  # a blank within a piece
 
 @dataclass(frozen=True)
 class ByteLevelBPE(Tokenizer):
-    """RoBERTa's tokenizer with `add_prefix_space`; `merges` are the joined pairs, in this order."""
+    """RoBERTa's tokenizer with `add_prefix_space`, or GPT-2's, whose texts begin without a blank.
+
+    `merges` are the joined pairs, in this order.
+    """
 
     kind: ClassVar[str] = "BPE"
     pieces: Tuple[str, ...]
@@ -52,9 +55,21 @@ class ByteLevelBPE(Tokenizer):
         library.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
         return library
 
+    @property
+    def has_openings(self) -> bool:
+        """See `Tokenizer`: in GPT-2's a blank belongs to the word behind it."""
+        return self.pieces[self.special_ids.cls] == _END
+
     def ids(self, token: str) -> List[int]:
         """Return the pieces of one token, at least one; every byte can be spelled."""
-        return self._library.encode(f" {as_utf8(token)}").ids or [self.special_ids.unk]
+        return self._spelled(f" {as_utf8(token)}")
+
+    def opening_ids(self, token: str) -> List[int]:
+        """See `Tokenizer`."""
+        return self._spelled(as_utf8(token)) if self.has_openings else self.ids(token)
+
+    def _spelled(self, text: str) -> List[int]:
+        return self._library.encode(text).ids or [self.special_ids.unk]
 
     def whole_words(self) -> List[str]:
         """Return the ASCII words that are a single piece behind a blank."""

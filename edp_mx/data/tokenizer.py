@@ -48,6 +48,15 @@ class Tokenizer(ABC):
     def ids(self, token: str) -> List[int]:
         """Return the pieces of one token, at least one. The caller may change the list."""
 
+    @property
+    def has_openings(self) -> bool:
+        """Whether a token that begins a text is spelled in another way."""
+        return False
+
+    def opening_ids(self, token: str) -> List[int]:
+        """Return the pieces of a token that begins a text; see `ids`."""
+        return self.ids(token)
+
     @abstractmethod
     def whole_words(self) -> List[str]:
         """Return the words that are a single piece."""

@@ -47,9 +47,11 @@ def values_of(name, shape):
 
 
 def pieces_of(case):
-    """Ids of sequences as long as there are positions, (2, P)."""
-    generator = np.random.RandomState(len(case))
-    return generator.randint(0, len(PIECES), (2, settings_of(case)["n_positions"]))
+    """Ids of sequences as long as there are positions, of which one has an `END` inside, (2, P)."""
+    shape = 2, settings_of(case)["n_positions"]
+    ids = np.random.RandomState(len(case)).randint(0, len(PIECES) - 1, shape)
+    ids[0, 5] = len(PIECES) - 1
+    return ids
 
 
 def prompts_of(case):

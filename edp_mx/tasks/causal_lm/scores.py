@@ -58,12 +58,16 @@ def score_frequencies(
 
 def _predicted_counts(utterances: Sequence[Utterance], tokenizer: Tokenizer) -> np.ndarray:
     """Count the occurrences of each piece behind the prompts, (V,)."""
-    tokens: Counter[str] = Counter()
+    opening: Counter[str] = Counter()
+    others: Counter[str] = Counter()
     for utterance in utterances:
-        tokens.update(_reply(utterance.tokens))
+        first, *rest = _reply(utterance.tokens) or (None,)
+        opening.update([] if first is None else [first])
+        others.update(rest)
     counts = np.zeros(len(tokenizer), np.int64)
-    for token, count in tokens.items():
-        np.add.at(counts, tokenizer.ids(token), count)
+    for tokens, spelled in ((opening, tokenizer.opening_ids), (others, tokenizer.ids)):
+        for token, count in tokens.items():
+            np.add.at(counts, spelled(token), count)
     counts[tokenizer.special_ids.sep] += len(utterances)
     return counts
 

@@ -2,6 +2,7 @@
 
 import json
 import pickle
+import re
 
 import numpy as np
 import pytest
@@ -108,3 +109,29 @@ def test_other_files_are_refused_in_one_sentence(content, told, tmp_path):
         (tmp_path / "tokenizer.json").write_text(json.dumps(content))
     with pytest.raises(UserError, match=told):
         load_tokenizer(tmp_path)
+
+
+def test_gpt_2_has_no_blank_before_a_text_and_one_piece_around_it():
+    """Whole texts are spelled as the library spells them, between blanks and ends of text."""
+    pieces = (*"abc", "Ġ", "ab", "Ġa", "Ġab", "<|endoftext|>")
+    gpt = ByteLevelBPE(pieces, (("a", "b"), ("Ġ", "a"), ("Ġa", "b")))
+    texts = ["ab c ab", "c", "ab ab <|reply|> ab ab c", "a [SEP] ab <|reply|> c"]
+    corpus = [Utterance(tuple(t.split()), ("O",) * len(t.split()), "i") for t in texts]
+    batch = encode(corpus, Vocabulary.of_pieces(gpt, corpus, word_source="file")).batch(range(4))
+    library, end = gpt._library, len(pieces) - 1
+    for row, text in enumerate(texts):
+        parts = re.split(r" (?:\[SEP\]|<\|reply\|>) ", text)
+        wanted = [i for part in parts for i in [end, *library.encode(part).ids]]
+        length = batch.inputs.lengths[row]
+        assert batch.inputs.pieces[row, :length].tolist() == [*wanted, end]
+        assert (batch.inputs.pieces[row, length:] == end).all()
+
+
+def test_a_text_that_is_cut_never_has_more_pieces_than_there_is_room(generator):
+    pieces = (*"abc", "Ġ", "Ġabc", "Ġa", "Ġab", "<|endoftext|>")  # "abc" is longer at the beginning
+    gpt = ByteLevelBPE(pieces, (("Ġ", "a"), ("Ġa", "b"), ("Ġab", "c")))
+    texts = [generator.choice(["abc", "c", "<|reply|>"], 9).tolist() for _ in range(30)]
+    corpus = [Utterance(tuple(text), ("O",) * 9, "i") for text in texts]
+    vocabulary = Vocabulary.of_pieces(gpt, corpus, word_source="file")
+    lengths = encode(corpus, vocabulary, max_pieces=12).batch(range(30)).inputs.lengths
+    assert 8 < lengths.max() <= 12

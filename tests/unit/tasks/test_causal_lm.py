@@ -1,0 +1,232 @@
+"""The language model: its loss by `transformers`' scores, its prompts, gradients and baseline."""
+
+import math
+from collections import Counter
+from dataclasses import replace
+
+import mxnet as mx
+import numpy as np
+import pytest
+from golden.make_gpt2_logits import GOLDEN, PIECES, pieces_of
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from mxnet import autograd
+from support.gpt2 import MERGES, scorer_of, write_folder
+from support.models import central_difference
+from support.prescribed import taken
+
+from edp_mx.config import ExperimentConfig
+from edp_mx.data.batching import Batch, PieceInputs
+from edp_mx.data.byte_level_bpe import ByteLevelBPE
+from edp_mx.data.encoding import encode, evaluation_batches
+from edp_mx.data.utterance import REPLY, SEPARATOR, Utterance
+from edp_mx.data.vocabulary import Vocabulary
+from edp_mx.dp.unit_losses import seed_dropout
+from edp_mx.errors import UserError
+from edp_mx.models.bert import BERTConfig
+from edp_mx.models.gpt2.config import GPT2Config
+from edp_mx.runs.build import model_for
+from edp_mx.tasks.causal_lm.model import CausalLM
+from edp_mx.tasks.causal_lm.predicted import predicted
+from edp_mx.tasks.causal_lm.scores import score_frequencies, score_pieces
+from tests.unit.dp.privacy.ghost.test_clipping import assert_same_sum, by_loop, ghost_for
+
+END = len(PIECES) - 1
+TOKENIZER = ByteLevelBPE(PIECES, tuple(tuple(pair.split()) for pair in MERGES))
+VOCABULARY = Vocabulary.of_pieces(
+    TOKENIZER, [], word_source="file", labels=ExperimentConfig(task="causal_lm").data.labels
+)
+SIZES = {"num_layers": 2, "num_heads": 2, "hidden_size": 8, "intermediate_size": 12,
+         "max_positions": 24, "dropout": 0.0}  # fmt: skip
+
+
+def batch_of(pieces, lengths):
+    """A batch of sequences of pieces, padded with the end of text as GPT-2's are."""
+    lengths = np.asarray(lengths, np.int32)
+    inside = np.arange(pieces.shape[1]) < lengths[:, None]
+    pieces = np.where(inside, pieces, END).astype(np.int32)
+    nothing = np.zeros((len(lengths), 1), np.int32)
+    inputs = PieceInputs(pieces, lengths, nothing)
+    return Batch(inputs, np.ones_like(lengths), nothing, nothing[:, 0], np.arange(len(lengths)))
+
+
+def texts(generator, count=6, longest=7):
+    """Some have a prompt, which may be empty, and one has two texts in it."""
+    words = ["ab", "cab", "b", "dada"]
+    lengths = [longest, *generator.integers(1, longest + 1, count - 1)]
+    made = [generator.choice(words, n).tolist() for n in lengths]
+    made[1:4] = [[REPLY, *made[1]], [*made[2], REPLY, "ab"], ["b", SEPARATOR, "ab", REPLY, "cab"]]
+    return [Utterance(tuple(tokens), ("O",) * len(tokens), "") for tokens in made]
+
+
+def model_of(is_hybrid=True, **config):
+    """Drawn widely enough for every path to matter."""
+    config = ExperimentConfig(task="causal_lm", model=GPT2Config(**{**SIZES, **config}))
+    config = replace(config, data=replace(config.data, max_pieces=24))
+    model = model_for(config, VOCABULARY, mx.cpu())
+    generator = np.random.default_rng(7)
+    for name, parameter in model.collect_params().items():
+        values = generator.normal(size=parameter.shape) * 0.4 + name.endswith("gamma")
+        parameter.set_data(mx.nd.array(values))
+    model.hybridize(is_hybrid, static_alloc=is_hybrid)
+    return model
+
+
+@pytest.fixture
+def corpus(generator):
+    return encode(texts(generator), VOCABULARY, max_pieces=24)
+
+
+def replies_by_hand(batch):
+    """For each sequence the places of its predicted pieces."""
+    for pieces, length in zip(batch.inputs.pieces.tolist(), batch.inputs.lengths.tolist()):
+        inside = [place for place in range(1, length - 1) if pieces[place] == END]
+        yield range(max([0, *inside]) + 1, length)
+
+
+@settings(max_examples=50, deadline=None)
+@given(rows=st.lists(st.lists(st.sampled_from([0, 1, END]), max_size=6), min_size=1, max_size=4))
+def test_what_is_predicted_is_what_stands_behind_the_last_separator(rows):
+    lengths = [len(row) + 2 for row in rows]
+    filled = [[END, *row, END] + [END] * (max(lengths) - len(row) - 2) for row in rows]
+    batch = batch_of(np.array(filled), lengths)
+    found = predicted(batch.inputs, end=END)
+    for row, places in enumerate(replies_by_hand(batch)):
+        is_there = found.counts[row] == 1
+        assert (found.places[row][is_there] + 1).tolist() == list(places)
+        wanted = [filled[row][place] for place in places]
+        assert found.targets[row][is_there].tolist() == wanted
+    assert found.places.shape[1] == found.counts.sum(axis=1).max()
+
+
+@pytest.mark.parametrize("more", [0, 3])
+def test_the_loss_is_that_of_transformers_scores(more, tmp_path):
+    """Of a sequence with a prompt and a shorter one; more padding changes nothing."""
+    model = CausalLM(scorer_of(write_folder(tmp_path, "heads")), TOKENIZER)
+    pieces, lengths = pieces_of("heads")[:, : 20 + more], np.array([20, 11])  # (2, P)
+    pieces[[0, 1], lengths - 1] = END
+    with np.load(GOLDEN) as golden:
+        scores = golden["heads_logits"].astype(np.float64)  # (2, P, V)
+    shares = scores - np.log(np.exp(scores).sum(axis=2, keepdims=True))
+    batch = batch_of(pieces, lengths)
+    replies = list(replies_by_hand(batch))
+    assert [len(places) for places in replies] == [14, 10]
+    wanted = [-sum(shares[row, place - 1, pieces[row, place]] for place in places)
+              for row, places in enumerate(replies)]  # fmt: skip
+    np.testing.assert_allclose(model.loss(batch).asnumpy(), wanted, rtol=1e-5)
+
+
+def test_a_text_is_read_from_end_to_end_and_its_reply_alone_is_predicted():
+    """The words of both are spelled as if each were a text."""
+    (batch,) = (encode([Utterance(("b", "ab", REPLY, "ab", "b"), ("O",) * 5, "")], VOCABULARY)
+                .batch([0]) for _ in range(1))  # fmt: skip
+    spelled = [PIECES[i] for i in batch.inputs.pieces[0]]
+    end = PIECES[END]
+    assert spelled == [end, "b", "Ġab", end, "ab", "Ġ", "b", end]
+    found = predicted(batch.inputs, end=END)
+    assert [PIECES[i] for i in found.targets[0]] == ["ab", "Ġ", "b", end]
+
+
+def test_the_scores_are_those_of_all_predicted_pieces_together(corpus):
+    model = model_of()
+    batches = list(evaluation_batches(corpus, 4))
+    losses = sum(model.loss(batch).sum().asscalar() for batch in batches)
+    count = sum(len(places) for batch in batches for places in replies_by_hand(batch))
+    right = 0
+    for batch in batches:
+        inputs = model.encoder.inputs(batch, mx.cpu())
+        places = np.broadcast_to(np.arange(batch.inputs.pieces.shape[1]), batch.inputs.pieces.shape)
+        best = model.encoder(*inputs, mx.nd.array(places)).asnumpy().argmax(axis=2)  # (N, P)
+        for row, replies in enumerate(replies_by_hand(batch)):
+            right += sum(best[row, p - 1] == batch.inputs.pieces[row, p] for p in replies)
+    scores = score_pieces(model.guesses(batches))
+    assert scores.pieces == count and scores.piece_accuracy == pytest.approx(right / count)
+    assert scores.perplexity == pytest.approx(math.exp(losses / count), rel=1e-5)
+
+
+def test_the_outputs_hold_the_loss_for_an_attack(corpus):
+    model = model_of()
+    (batch,) = evaluation_batches(corpus, 6)
+    ((_, _, scores),) = model.outputs([batch])
+    log_shares = scores - np.log(np.exp(scores).sum(axis=1, keepdims=True))  # (N, 2)
+    np.testing.assert_allclose(-log_shares[:, 0], model.loss(batch).asnumpy(), rtol=1e-3)
+
+
+def gradients_of(model, batch):
+    seed_dropout(5)
+    with autograd.record():
+        loss = model.loss(batch)
+    loss.backward()
+    return {name: parameter.grad().asnumpy().copy()
+            for name, parameter in model.collect_params().items()
+            if parameter.grad_req != "null"}  # fmt: skip
+
+
+def test_every_gradient_is_that_of_finite_differences(corpus, generator):
+    """The piece vectors', which lead both in and out, too."""
+    model, batch = model_of(), corpus.batch(range(4))
+    found = gradients_of(model, batch)
+    assert found.keys() == model.collect_params().keys()
+    for name, gradient in found.items():
+        parameter = model.collect_params()[name]
+        way = generator.normal(size=parameter.shape)
+        way *= 1e-2 / np.linalg.norm(way)
+        value = lambda: float(model.loss(batch).sum().asscalar())  # noqa: E731
+        expected = central_difference(parameter, way, value) / 2
+        assert (gradient * way).sum() == pytest.approx(expected, rel=0.03, abs=3e-4), name
+        assert np.abs(gradient).max() > 0, name
+
+
+def test_batches_of_changing_shapes_do_not_disturb_each_other(corpus):
+    hybrid, plain = model_of(), model_of(is_hybrid=False)
+    for rows in ([0, 1, 2], [3], [0, 4, 5, 2], [0, 1, 2]):
+        batch = corpus.batch(rows)
+        for name, gradient in gradients_of(hybrid, batch).items():
+            np.testing.assert_allclose(gradient, gradients_of(plain, batch)[name], atol=1e-4)
+
+
+@pytest.mark.parametrize("c", [0.5, 1e9])
+@pytest.mark.parametrize("rows", [1, 2])
+def test_ghost_clipping_is_the_loop(rows, c, corpus):
+    """Of texts with and without prompts, one or two to a unit."""
+    model, batch = model_of(), corpus.batch(range(6))
+    ghost, loop, _ = ghost_for(model, max_grad_norm=c)
+    expected = by_loop(loop, model, batch, rows)
+    losses = lambda: model.loss(batch).reshape((-1, rows)).sum(axis=1)  # noqa: E731
+    assert_same_sum(taken(ghost.clip([losses])), expected)
+    assert ghost.statistics.norm_sum == pytest.approx(loop.statistics.norm_sum, rel=1e-5)
+
+
+@pytest.mark.parametrize(
+    "settings", [{"is_embedding_trainable": False}, {"frozen_layers": 1}, {"trained": "biases"}]
+)
+def test_what_is_frozen_is_left_out_of_ghost_clipping_as_well(settings, corpus):
+    model, batch = model_of(**settings), corpus.batch(range(6))
+    ghost, loop, _ = ghost_for(model)
+    assert len(gradients_of(model, batch)) < len(list(model.collect_params()))
+    assert_same_sum(taken(ghost.clip([lambda: model.loss(batch)])), by_loop(loop, model, batch))
+
+
+def test_guessing_by_frequency_is_that_of_counted_shares(generator):
+    """Of the pieces behind prompts, and of the one that closes a text."""
+    train, test = texts(generator, 40), texts(generator, 20)
+    counts = Counter(dict.fromkeys(range(len(PIECES)), 1))
+    spoken = []
+    for part_of, into in ((train, counts), (test, None)):
+        encoded = encode(part_of, VOCABULARY).batch(range(len(part_of)))
+        for row, places in enumerate(replies_by_hand(encoded)):
+            ids = encoded.inputs.pieces[row, list(places)].tolist()
+            counts.update(ids) if into is not None else spoken.extend(ids)
+    shares = {piece: count / sum(counts.values()) for piece, count in counts.items()}
+    found = score_frequencies(test, train, TOKENIZER)
+    expected = math.exp(-sum(math.log(shares[piece]) for piece in spoken) / len(spoken))
+    assert found.perplexity == pytest.approx(expected, rel=1e-9)
+    commonest = max(counts, key=counts.__getitem__)
+    assert found.piece_accuracy == pytest.approx(spoken.count(commonest) / len(spoken))
+    assert found.pieces == len(spoken)
+
+
+def test_a_model_that_reads_both_ways_is_refused():
+    config = ExperimentConfig(task="causal_lm", model=BERTConfig())
+    with pytest.raises(UserError, match="model.family is bert: set it to gpt2"):
+        model_for(config, VOCABULARY, mx.cpu())
