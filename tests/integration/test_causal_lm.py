@@ -1,0 +1,66 @@
+"""A language model through the command line: what it learns, how it goes on, with privacy."""
+
+import json
+
+import numpy as np
+import pytest
+from support.commands import assert_is_whole, edp_mx, read
+from support.pretraining import kill_in_the_middle, rows, write_config
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory):
+    """A run from beginning to end, its configuration, and what it printed."""
+    folder = tmp_path_factory.mktemp("language_model")
+    config = write_config(folder)
+    text = config.read_text().replace("masked_lm", "causal_lm").replace("family: bert", "family: gpt2")
+    config.write_text(text)
+    result = edp_mx("train", config, "--run", folder / "run")
+    assert "Warning" not in result.stderr
+    return folder / "run", config, result.stdout
+
+
+def test_it_learns_what_comes_next(whole):
+    """A line says one word six times: five of its pieces follow from the first."""
+    results = read(whole[0], "results")
+    test, baseline = results["test"], results["baseline"]
+    assert baseline["perplexity"] > 12 and baseline["piece_accuracy"] < 0.2
+    assert test["perplexity"] < baseline["perplexity"] / 2
+    assert test["piece_accuracy"] > 0.55  # 5 of 8 pieces or more can be known, and the last
+    assert f"each piece by its frequency: perplexity {baseline['perplexity']:.2f}" in whole[2]
+    assert_is_whole(whole[0])
+
+
+def test_a_killed_run_goes_on_with_the_same_curve(whole, tmp_path):
+    run, config, _ = whole
+    kill_in_the_middle(tmp_path / "run", config)
+    assert "resuming the run" in edp_mx("train", "--resume", tmp_path / "run").stderr
+    assert rows(tmp_path / "run") == rows(run)
+    results = [read(folder, "results") for folder in (run, tmp_path / "run")]
+    assert all(result.pop("training_seconds") > 0 for result in results)
+    assert results[0] == results[1]
+
+
+def test_it_continues_a_text_and_is_scored_again(whole):
+    run = whole[0]
+    (found,) = edp_mx("predict", run, "--json", "play play play").stdout.splitlines()
+    assert max(json.loads(found)["next_pieces"].items(), key=lambda one: one[1])[0] == "play"
+    assert json.loads(edp_mx("evaluate", run, "--json").stdout) == read(run, "results")["test"]
+
+
+@pytest.mark.parametrize("settings", [
+    "privacy.mechanism=edp_sgd privacy.noise_multiplier=1e-4",
+    "privacy.mechanism=dp_sgd privacy.clipping=ghost privacy.chunk_size=8 "
+    "privacy.noise_multiplier=0.4 privacy.max_grad_norm=1",
+    "privacy.mechanism=dp_sgd privacy.clipping=loop privacy.noise_multiplier=0.4 "
+    "privacy.max_grad_norm=1 model.trained=biases",
+])  # fmt: skip
+def test_it_goes_on_from_another_with_privacy(whole, tmp_path, settings):
+    run, config, _ = whole
+    more = [f"model.start_from={run}", "data.vocabulary.source=checkpoint",
+            "data.vocabulary.max_words=null", "data.size=400", "training.epochs=1",
+            "privacy.assume_public=[lengths,vocabulary]"]  # fmt: skip
+    edp_mx("train", config, "--run", tmp_path / "run", "--set", *settings.split(), *more)
+    assert np.isfinite(read(tmp_path / "run", "privacy")["holds_if"]["epsilon"])
+    test = read(tmp_path / "run", "results")["test"]
+    assert test["perplexity"] < 2 * read(run, "results")["test"]["perplexity"]
