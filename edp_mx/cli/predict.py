@@ -14,6 +14,7 @@ import time
 from pathlib import Path
 from typing import Any, Dict, Iterable, Iterator, List, NamedTuple, Sequence, TextIO, TypeVar
 
+from edp_mx.cli.console import add_overrides
 from edp_mx.data.readers.assembly import most_of_a_line
 from edp_mx.data.tokenization import Cut
 from edp_mx.data.utterance import are_words
@@ -34,6 +35,11 @@ examples:
   edp-mx predict RUN --json "call my parents at 0123" "refill my aspirin prescription"
   cut -f1 mine.tsv | edp-mx predict RUN -          # one utterance per line, JSON lines out
   edp-mx predict RUN - --format text < mine.txt
+
+A language model continues each text, by default with the likeliest piece each time. --set says how:
+max_pieces, beams, or temperature, top_k, top_p and seed to draw.
+  edp-mx predict RUN "name: Aroma, food: Thai <|reply|>" --set beams=4
+  edp-mx predict RUN "once upon a time" --set temperature=0.8 top_p=0.9 max_pieces=100
 """
 CHUNK = 1024  # utterances predicted at once from a stream
 
@@ -53,6 +59,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
                         help="of the answers (default: jsonl for stdin, else text)")  # fmt: skip
     parser.add_argument("--json", dest="format", action="store_const", const="jsonl",
                         help="the same as --format jsonl")  # fmt: skip
+    add_overrides(parser, "temperature=0.8 top_p=0.9 (of a language model)")
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -60,6 +67,8 @@ def run(arguments: argparse.Namespace) -> int:
     from edp_mx.runs.trained_run import load_run
 
     trained = load_run(arguments.run_directory)
+    if arguments.overrides:
+        _set_answering(trained, arguments.overrides)
     if arguments.utterances == ["-"]:
         _answer_stream(trained, as_json=arguments.format != "text")
         return 0
@@ -70,6 +79,18 @@ def run(arguments: argparse.Namespace) -> int:
         as_json = arguments.format == "jsonl"
         _print(_json(prediction.to_dict()) if as_json else prediction.describe())
     return 0
+
+
+def _set_answering(trained: Any, overrides: Sequence[str]) -> None:
+    """Have the model answer as the command line says."""
+    from edp_mx.runtime.config_files import read_settings
+
+    model = trained.model
+    if model.answering is None:
+        raise UserError(
+            f"--set: the answers of task: {trained.config.task} have no settings; leave it out"
+        )
+    model.answering = read_settings([], overrides, kind=type(model.answering))
 
 
 def _answer_stream(trained: Any, *, as_json: bool) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, ClassVar, Dict, List, Mapping, Tuple
+from typing import Any, ClassVar, Dict, List, Mapping, Sequence, Tuple
 
 from edp_mx.data.readers.assembly import read_lines
 from edp_mx.data.tokenizer import (
@@ -67,6 +67,12 @@ class ByteLevelBPE(Tokenizer):
     def opening_ids(self, token: str) -> List[int]:
         """See `Tokenizer`."""
         return self._spelled(as_utf8(token)) if self.has_openings else self.ids(token)
+
+    def text_of(self, ids: Sequence[int]) -> str:
+        """See `Tokenizer`; bytes that are no whole character become U+FFFD."""
+        from tokenizers.decoders import ByteLevel
+
+        return ByteLevel().decode([self.pieces[i] for i in ids])
 
     def _spelled(self, text: str) -> List[int]:
         return self._library.encode(text).ids or [self.special_ids.unk]

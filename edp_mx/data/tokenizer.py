@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from importlib import import_module
 from pathlib import Path
-from typing import Any, ClassVar, Dict, List, Mapping, NamedTuple, Tuple
+from typing import Any, ClassVar, Dict, List, Mapping, NamedTuple, Sequence, Tuple
 
 from edp_mx.errors import UserError
 from edp_mx.runtime.json_text import read_json
@@ -56,6 +56,11 @@ class Tokenizer(ABC):
     def opening_ids(self, token: str) -> List[int]:
         """Return the pieces of a token that begins a text; see `ids`."""
         return self.ids(token)
+
+    def text_of(self, ids: Sequence[int]) -> str:
+        """Return the text of pieces behind others: it begins with a blank or within a word."""
+        pieces = (self.pieces[i] for i in ids)
+        return "".join(piece[2:] if piece.startswith("##") else f" {piece}" for piece in pieces)
 
     @abstractmethod
     def whole_words(self) -> List[str]:

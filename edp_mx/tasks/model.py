@@ -28,6 +28,7 @@ from edp_mx.models.forward_backward import Chain
 from edp_mx.models.initialization import Rule, initial_values, initialize
 from edp_mx.models.quick import quicken
 from edp_mx.runtime.limits import MOST_AT_ONCE
+from edp_mx.runtime.settings import Settings
 
 
 class Outputs(NamedTuple):
@@ -66,6 +67,7 @@ class TaskModel(gluon.Block):
         reads_stored_states: whether an utterance is the same at each step, so that the outputs of
             frozen layers can be stored.
         why_no_ghost: why ghost clipping cannot follow the loss; empty where it can.
+        answering: how it answers; None where nothing can be set about that.
         most_at_once: of how many utterances the loss may be computed at once.
 
     Guarantee: an example's loss depends on no other example of its batch, except through dropout's
@@ -78,6 +80,7 @@ class TaskModel(gluon.Block):
     reads_tokens = False
     reads_stored_states = True
     why_no_ghost = ""
+    answering: Optional[Settings] = None
     most_at_once = MOST_AT_ONCE
 
     @property

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Dict, Sequence, Tuple
+from typing import Dict, Optional, Sequence, Tuple
 
 import mxnet as mx
 import numpy as np
@@ -18,6 +18,7 @@ from edp_mx.models.encoder import Encoder, Family
 from edp_mx.models.gpt2.checkpoint import SIZES, load_gpt2, read_config, read_start
 from edp_mx.models.gpt2.config import GPT2Config
 from edp_mx.models.gpt2.decoder import GPT2, initial_gpt2_values
+from edp_mx.models.gpt2.steps import Past, step
 from edp_mx.models.id_ranges import check_ids, check_lengths
 
 
@@ -89,6 +90,15 @@ class NextPieceScorer(Encoder):
     def inputs(self, batch: Batch, context: mx.Context) -> Tuple[mx.nd.NDArray, ...]:
         """Return the pieces, checked; the places are the caller's."""
         return _read(self.decoder, batch, context)
+
+    @property
+    def max_positions(self) -> int:
+        """How many pieces a sequence may have."""
+        return self.decoder.config.max_positions
+
+    def step(self, pieces: mx.nd.NDArray, past: Optional[Past]) -> Tuple[mx.nd.NDArray, Past]:
+        """Return the scores behind some more pieces; see `steps.step`."""
+        return step(self.decoder, pieces, past)
 
     def hybrid_forward(self, F, pieces, places, piece_vectors):
         states = at_tokens(F, self.decoder(pieces), places)  # (N, R, H)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Dict, Iterable, Iterator, NamedTuple, Optional, Sequence, Tuple
+from typing import Any, Dict, Iterable, Iterator, NamedTuple, Optional, Sequence, Tuple
 
 import mxnet as mx
 import numpy as np
@@ -12,12 +12,10 @@ from edp_mx.data.batching import Batch, PieceInputs
 from edp_mx.data.tokenizer import Tokenizer
 from edp_mx.data.utterance import Utterance
 from edp_mx.data.vocabulary import Vocabulary
-from edp_mx.models.encoder import Encoder
 from edp_mx.tasks.causal_lm.answer import Continued
+from edp_mx.tasks.causal_lm.decoding import Decoding, continuations
 from edp_mx.tasks.causal_lm.predicted import Predicted, predicted
-from edp_mx.tasks.model import TaskModel, probabilities
-
-SHOWN = 5  # pieces that may come next
+from edp_mx.tasks.model import TaskModel
 
 
 class Guessed(NamedTuple):
@@ -45,10 +43,13 @@ class CausalLM(TaskModel):
 
     reads_tokens = True
     reads_stored_states = False
+    encoder: Any  # which scores the next piece
+    answering: Decoding
 
-    def __init__(self, scorer: Encoder, tokenizer: Tokenizer) -> None:
+    def __init__(self, scorer: Any, tokenizer: Tokenizer) -> None:
         super().__init__(prefix="")
         self.encoder = scorer
+        self.answering = Decoding()
         self._end = tokenizer.special_ids.sep
 
     @property
@@ -82,18 +83,22 @@ class CausalLM(TaskModel):
         asked: Sequence[Utterance],
         vocabulary: Vocabulary,
     ) -> Iterator[Tuple[int, Continued]]:
-        """See `TaskModel`: the likeliest pieces behind a text."""
+        """See `TaskModel`: what comes behind a text, as `answering` says."""
         assert vocabulary.tokenizer is not None
-        names = vocabulary.tokenizer.pieces
         for batch in batches:
-            lasts = _pieces(batch).lengths[:, None] - 2  # (N, 1): the closing piece is not there
-            with mx.autograd.pause(train_mode=False):
-                scores = self._scores(batch, lasts)  # (N, 1, V)
-            shares = probabilities(scores.asnumpy()[:, 0])  # (N, V)
-            for index, row in zip(batch.indices.tolist(), shares):
-                best = np.argsort(-row)[:SHOWN]
-                likely = tuple((names[i], float(row[i])) for i in best)
-                yield index, Continued(asked[index].tokens, likely)
+            pieces, lengths, _ = _pieces(batch)
+            for length in np.unique(lengths).tolist():
+                (rows,) = np.nonzero(lengths == length)
+                found = continuations(
+                    self.encoder.step,
+                    pieces[rows, : length - 1],  # without the piece that closes it
+                    self.answering,
+                    end=self._end,
+                    room=self.encoder.max_positions - (length - 1),
+                )
+                for row, ids in zip(rows, found):
+                    index = int(batch.indices[row])
+                    yield index, Continued(asked[index].tokens, vocabulary.tokenizer.text_of(ids))
 
     def _guess(self, batch: Batch) -> Guessed:
         """Score all pieces at the predicted places."""

@@ -13,7 +13,9 @@ def whole(tmp_path_factory):
     """A run from beginning to end, its configuration, and what it printed."""
     folder = tmp_path_factory.mktemp("language_model")
     config = write_config(folder)
-    text = config.read_text().replace("masked_lm", "causal_lm").replace("family: bert", "family: gpt2")
+    text = (
+        config.read_text().replace("masked_lm", "causal_lm").replace("family: bert", "family: gpt2")
+    )
     config.write_text(text)
     result = edp_mx("train", config, "--run", folder / "run")
     assert "Warning" not in result.stderr
@@ -44,7 +46,9 @@ def test_a_killed_run_goes_on_with_the_same_curve(whole, tmp_path):
 def test_it_continues_a_text_and_is_scored_again(whole):
     run = whole[0]
     (found,) = edp_mx("predict", run, "--json", "play play play").stdout.splitlines()
-    assert max(json.loads(found)["next_pieces"].items(), key=lambda one: one[1])[0] == "play"
+    assert json.loads(found)["continuation"].startswith("play play play")
+    drawing = ("--set", "temperature=1", "top_k=1", "max_pieces=2")
+    assert edp_mx("predict", run, "play play", *drawing).stdout == "play play play play\n"
     assert json.loads(edp_mx("evaluate", run, "--json").stdout) == read(run, "results")["test"]
 
 

@@ -1,0 +1,122 @@
+"""Continuing a prompt piece by piece, by GluonNLP's samplers."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from typing import Any, Callable, List, Optional, Tuple
+
+import mxnet as mx
+import numpy as np
+from gluonnlp.model import BeamSearchSampler, BeamSearchScorer, SequenceSampler
+
+from edp_mx.runtime.settings import SettingError, Settings, setting
+
+MOST_BEAMS, MOST_NEW, MOST_SEED = 64, 1 << 16, (1 << 31) - 1
+_NEVER = -1e30  # the score of a piece that is not to be drawn
+
+Past = List[mx.nd.NDArray]
+# (pieces (N, Q), what was kept of those before) → scores (N, V), what is kept
+Step = Callable[[mx.nd.NDArray, Optional[Past]], Tuple[mx.nd.NDArray, Past]]
+
+
+@dataclass(frozen=True)
+class Decoding(Settings):
+    """How a text is continued.
+
+    Attributes:
+        max_pieces: how many pieces are written at most, as far as the model has positions.
+        beams: of the beam search for the likeliest text; 1 takes the likeliest piece each time.
+        temperature: 0 searches; above 0 each piece is drawn, from scores divided by it.
+        top_k: draw from that many likeliest pieces.
+        top_p: draw from the fewest likeliest pieces that together have this probability.
+        seed: of the draws; by default they differ from call to call.
+
+    Source: Holtzman et al. 2020, section 3.1, for top_p; Fan et al. 2018 for top_k.
+    """
+
+    max_pieces: int = setting(64, at_least=1, at_most=MOST_NEW)
+    beams: int = setting(1, at_least=1, at_most=MOST_BEAMS)
+    temperature: float = setting(0.0, at_least=0, at_most=100)
+    top_k: Optional[int] = setting(None, at_least=1, at_most=1 << 24)
+    top_p: Optional[float] = setting(None, above=0, at_most=1)
+    seed: Optional[int] = setting(None, at_least=0, at_most=MOST_SEED)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.temperature == 0:
+            for key in ("top_k", "top_p", "seed"):
+                if getattr(self, key) is not None:
+                    raise SettingError(key, "must be left out unless temperature is above 0")
+        elif self.beams > 1:
+            raise SettingError("beams", "must be 1 where temperature is above 0")
+
+
+def continuations(
+    step: Step, prompts: np.ndarray, decoding: Decoding, *, end: int, room: int
+) -> List[List[int]]:
+    """Return the pieces behind each prompt, without the one that ends a text.
+
+    Args:
+        end: id of the piece that ends a text.
+        room: how many pieces there is room for behind a prompt.
+
+    Shapes: prompts (N, P) int32, all of the same length, at least 1.
+    Edge cases: without room nothing is written.
+    Departs: GluonNLP's `SequenceSampler` has a `top_k` that compares the places of sorted scores
+        with k, and so keeps others than the k likeliest; here the scores are cut before it.
+    """
+    most = min(decoding.max_pieces, room)
+    if most < 1:
+        return [[] for _ in prompts]
+    if decoding.temperature > 0:
+        seed = int.from_bytes(os.urandom(4), "big") >> 1 if decoding.seed is None else decoding.seed
+        mx.random.seed(seed)
+        sampler: Any = SequenceSampler(1, _Decoder(step, decoding), end, max_length=most)
+    else:
+        scorer = BeamSearchScorer(alpha=0, K=0, from_logits=False)
+        sampler = BeamSearchSampler(
+            decoding.beams, _Decoder(step, decoding), end, scorer=scorer, max_length=most
+        )
+    given = mx.nd.array(prompts, dtype="int32")
+    samples, _, lengths = sampler(given[:, -1], step(given, None))
+    found, counts = samples[:, 0].asnumpy(), lengths[:, 0].asnumpy().astype(int)
+    return [_without(row[1:count].tolist(), end) for row, count in zip(found, counts)]
+
+
+class _Decoder:
+    """What a sampler calls: the next scores, and what is kept.
+
+    The scores behind a prompt are there already: they come in as a part of the first states.
+    """
+
+    def __init__(self, step: Step, decoding: Decoding) -> None:
+        self._step, self._decoding = step, decoding
+
+    def __call__(self, pieces: mx.nd.NDArray, states: Any) -> Tuple[mx.nd.NDArray, Past]:
+        scores, past = states if isinstance(states, tuple) else self._step(_column(pieces), states)
+        return (scores if self._decoding.temperature == 0 else self._cut(scores)), past
+
+    def _cut(self, scores: mx.nd.NDArray) -> mx.nd.NDArray:
+        """Return scores at the temperature, of the pieces that may be drawn. Shapes: (N, V)."""
+        found = scores.asnumpy().astype(np.float64) / self._decoding.temperature  # (N, V)
+        order = np.argsort(-found, axis=1, kind="stable")  # (N, V), the likeliest first
+        ordered = np.take_along_axis(found, order, axis=1)
+        if self._decoding.top_k is not None:
+            ordered[:, self._decoding.top_k :] = _NEVER
+        if self._decoding.top_p is not None:
+            shares = np.exp(ordered - ordered[:, :1])
+            before = np.cumsum(shares, axis=1) - shares  # of the likelier ones, not yet divided
+            reached = before >= self._decoding.top_p * shares.sum(axis=1, keepdims=True)
+            ordered[reached] = _NEVER
+        np.put_along_axis(found, order, ordered, axis=1)
+        return mx.nd.array(found, ctx=scores.context, dtype="float32")
+
+
+def _column(pieces: mx.nd.NDArray) -> mx.nd.NDArray:
+    return pieces.reshape((-1, 1)).astype("int32")
+
+
+def _without(pieces: List[int], end: int) -> List[int]:
+    """The pieces before the one that ends the text."""
+    return pieces[: pieces.index(end)] if end in pieces else pieces
