@@ -53,13 +53,20 @@ class Decoding(Settings):
 
 
 def continuations(
-    step: Step, prompts: np.ndarray, decoding: Decoding, *, end: int, room: int
+    step: Step,
+    prompts: np.ndarray,
+    decoding: Decoding,
+    *,
+    end: int,
+    room: int,
+    context: Optional[mx.Context] = None,
 ) -> List[List[int]]:
     """Return the pieces behind each prompt, without the one that ends a text.
 
     Args:
         end: id of the piece that ends a text.
         room: how many pieces there is room for behind a prompt.
+        context: the device of the model; the current one by default.
 
     Shapes: prompts (N, P) int32, all of the same length, at least 1.
     Edge cases: without room nothing is written.
@@ -78,7 +85,7 @@ def continuations(
         sampler = BeamSearchSampler(
             decoding.beams, _Decoder(step, decoding), end, scorer=scorer, max_length=most
         )
-    given = mx.nd.array(prompts, dtype="int32")
+    given = mx.nd.array(prompts, ctx=context, dtype="int32")
     samples, _, lengths = sampler(given[:, -1], step(given, None))
     found, counts = samples[:, 0].asnumpy(), lengths[:, 0].asnumpy().astype(int)
     return [_without(row[1:count].tolist(), end) for row, count in zip(found, counts)]

@@ -12,6 +12,7 @@ from edp_mx.data.batching import Batch, PieceInputs
 from edp_mx.data.tokenizer import Tokenizer
 from edp_mx.data.utterance import Utterance
 from edp_mx.data.vocabulary import Vocabulary
+from edp_mx.models.frozen import context_of
 from edp_mx.tasks.causal_lm.answer import Continued
 from edp_mx.tasks.causal_lm.decoding import Decoding, continuations
 from edp_mx.tasks.causal_lm.predicted import Predicted, predicted
@@ -95,6 +96,7 @@ class CausalLM(TaskModel):
                     self.answering,
                     end=self._end,
                     room=self.encoder.max_positions - (length - 1),
+                    context=context_of(self.encoder),
                 )
                 for row, ids in zip(rows, found):
                     index = int(batch.indices[row])
@@ -111,7 +113,7 @@ class CausalLM(TaskModel):
 
     def _scores(self, batch: Batch, places: np.ndarray) -> mx.nd.NDArray:
         """Return the scores of all pieces behind some places. Shapes: (N, R) → (N, R, V)."""
-        context = next(iter(self.collect_params().values())).list_ctx()[0]
+        context = context_of(self.encoder)
         before = mx.nd.array(places, ctx=context, dtype="float32")
         return self.encoder(*self.encoder.inputs(batch, context), before)
 
