@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, ClassVar, Dict, List, Mapping, Sequence, Tuple
+from typing import Any, ClassVar, Dict, Iterable, List, Mapping, Sequence, Tuple
 
-from edp_mx.data.readers.assembly import read_lines
+from edp_mx.data.readers.assembly import read_lines, split_tokens
 from edp_mx.data.tokenizer import (
     BYTE_LEVEL,
     SETTINGS,
@@ -83,7 +84,8 @@ class ByteLevelBPE(Tokenizer):
         return [word for word in opening if word.isascii() and word.isalnum()]
 
     def to_json(self) -> Dict[str, Any]:
-        return {"tokenizer": self.kind, "pieces": list(self.pieces), "merges": list(self.merges)}
+        merges = [list(pair) for pair in self.merges]  # as JSON gives them back
+        return {"tokenizer": self.kind, "pieces": list(self.pieces), "merges": merges}
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> ByteLevelBPE:
@@ -96,17 +98,55 @@ class ByteLevelBPE(Tokenizer):
         write_json(folder / SETTINGS, {"tokenizer_class": kind, "model_max_length": max_positions})
 
     @classmethod
-    def load(cls, folder: Path) -> ByteLevelBPE:
-        """Read `tokenizer.json`, or `vocab.json` and `merges.txt`.
+    def learn(cls, lines: Iterable[str], *, size: int, min_count: int) -> ByteLevelBPE:
+        """Learn GPT-2's kind: the end of text, all bytes, and what stands together most often.
 
-        Merges are "a b" or ["a", "b"].
+        Args:
+            size: of the vocabulary; with little text it comes out smaller.
+            min_count: pieces that are rarer are not made.
+
+        Raises:
+            UserError: `size` has no room for the bytes.
+
+        Guarantee: the same text gives the same pieces in the same order, in every process.
+        Source: Sennrich et al. 2016; Radford et al. 2019, section 2.2.
         """
+        from tokenizers import Tokenizer as Library
+        from tokenizers import models, pre_tokenizers, trainers
+
+        alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
+        if size <= len(alphabet):
+            raise UserError(
+                f"data.vocabulary.max_words: {size} pieces have no room for the {len(alphabet)} "
+                f"bytes and {_END}; raise it"
+            )
+        library = Library(models.BPE())
+        library.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+        trainer = trainers.BpeTrainer(
+            vocab_size=size,
+            min_frequency=min_count,
+            special_tokens=[_END],
+            initial_alphabet=alphabet,
+            show_progress=False,
+        )
+        library.train_from_iterator((" ".join(split_tokens(as_utf8(x))) for x in lines), trainer)
+        model = json.loads(library.to_str())["model"]
+        return cls(pieces_by_id(model["vocab"]), _pairs(model["merges"]))
+
+    @classmethod
+    def load(cls, folder: Path) -> ByteLevelBPE:
+        """Read `tokenizer.json`, or `vocab.json` and `merges.txt`."""
         if not (folder / TOKENIZER).exists():
             vocabulary, joined = (folder / name for name in BYTE_LEVEL)
             lines = [line.split(" ") for _, line in read_lines(joined) if line[:9] != "#version:"]
             return cls(pieces_by_id(read_object(vocabulary)), tuple((a, b) for a, b in lines))
         whole = read_object(folder / TOKENIZER)
         added = {piece["content"]: piece["id"] for piece in whole.get("added_tokens", ())}
-        merges = (m.split(" ") if isinstance(m, str) else m for m in whole["model"]["merges"])
         pieces = pieces_by_id({**whole["model"]["vocab"], **added})
-        return cls(pieces, tuple((a, b) for a, b in merges))
+        return cls(pieces, _pairs(whole["model"]["merges"]))
+
+
+def _pairs(merges: Iterable[Any]) -> Tuple[Tuple[str, str], ...]:
+    """Return merges as pairs, in their order; each is "a b" or ["a", "b"]."""
+    parts = (merge.split(" ") if isinstance(merge, str) else merge for merge in merges)
+    return tuple((a, b) for a, b in parts)

@@ -12,6 +12,7 @@ from mxnet import gluon
 from mxnet.gluon import nn
 
 from edp_mx.data.batching import Batch, PieceInputs
+from edp_mx.data.tokenizer import Tokenizer
 from edp_mx.data.vocabulary import Vocabulary
 from edp_mx.errors import UserError
 from edp_mx.models.initialization import Rule, initial_values
@@ -143,6 +144,8 @@ class Family:
     Attributes:
         name: the value of `model.family`.
         has_pieces: whether it reads the pieces of a tokenizer; else words and their characters.
+        learn_tokenizer: (lines, size, min_count) → a tokenizer, where no checkpoint has one; by
+            default word pieces are learned.
         build: (settings, `DataConfig`, `Vocabulary`) → the encoder, without values.
         read_settings: config.json of a checkpoint → its settings, by our names; None for a family
             that cannot start from any.
@@ -156,6 +159,7 @@ class Family:
     config: Callable[..., ModelConfig]
     has_pieces: bool
     build: Callable[..., Encoder]
+    learn_tokenizer: Optional[Callable[..., Tokenizer]] = None
     read_settings: Optional[Callable[[Path], Mapping[str, Any]]] = None
     read_checkpoint: Callable[[Any], Optional[Any]] = lambda config: None  # noqa: ARG005
     load_checkpoint: Optional[Callable[[Any, Any], None]] = None

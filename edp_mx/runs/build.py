@@ -11,7 +11,6 @@ import numpy as np
 
 from edp_mx.config import ExperimentConfig
 from edp_mx.data.columnar_corpus import lines_of
-from edp_mx.data.config import DataConfig
 from edp_mx.data.corpus import Corpus
 from edp_mx.data.embeddings import load_embeddings
 from edp_mx.data.encoding import EncodedCorpus, encode
@@ -56,7 +55,7 @@ def vocabulary_for(
     )
     if family_of(config.model).has_pieces:
         return Vocabulary.of_pieces(
-            _tokenizer(data, word_sample or corpus.train, checkpoint),
+            _tokenizer(config, word_sample or corpus.train, checkpoint),
             corpus.train,
             word_source=data.vocabulary.source,
             labels=data.labels,
@@ -74,9 +73,11 @@ def vocabulary_for(
     )
 
 
-def _tokenizer(data: DataConfig, seen: Sequence[Utterance], checkpoint: Optional[Any]) -> Tokenizer:
+def _tokenizer(
+    config: ExperimentConfig, seen: Sequence[Utterance], checkpoint: Optional[Any]
+) -> Tokenizer:
     """Return the pieces of the checkpoint or a file, or learn them from the utterances seen."""
-    vocabulary = data.vocabulary
+    data, vocabulary = config.data, config.data.vocabulary
     if (checkpoint is None) == (vocabulary.source == "checkpoint"):
         raise UserError(
             "data.vocabulary.source: checkpoint needs a folder in model.start_from or "
@@ -97,6 +98,7 @@ def _tokenizer(data: DataConfig, seen: Sequence[Utterance], checkpoint: Optional
         size=vocabulary.max_words or NUM_PIECES,
         lowercase=vocabulary.lowercase,
         min_count=vocabulary.min_count,
+        learn=family_of(config.model).learn_tokenizer,
     )
 
 
@@ -107,10 +109,17 @@ def read_or_learn_pieces(
     size: int,
     lowercase: bool,
     min_count: int,
+    learn: Optional[Callable[..., Tokenizer]] = None,
 ) -> Tokenizer:
-    """Return the pieces of a file or of a checkpoint's folder; without a path, learn them."""
+    """Return the pieces of a file or of a checkpoint's folder; without a path, learn them.
+
+    Args:
+        learn: as a `Family` has it; None learns word pieces.
+    """
     if path is None:
-        logger.info("learning at most %d word pieces", size)
+        logger.info("learning at most %d pieces", size)
+        if learn is not None:
+            return learn(lines(), size=size, min_count=min_count)
         pieces = learn_pieces(lines(), size=size, lowercase=lowercase, min_count=min_count)
         return WordPiece(pieces, lowercase)
     if Path(path).is_dir():

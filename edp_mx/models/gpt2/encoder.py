@@ -10,6 +10,7 @@ import numpy as np
 from mxnet.gluon import nn
 
 from edp_mx.data.batching import Batch, PieceInputs
+from edp_mx.data.byte_level_bpe import ByteLevelBPE
 from edp_mx.data.config import DataConfig
 from edp_mx.data.vocabulary import Vocabulary
 from edp_mx.errors import UserError
@@ -142,6 +143,7 @@ FAMILY = Family(
     config=GPT2Config,
     has_pieces=True,
     build=build_encoder,
+    learn_tokenizer=ByteLevelBPE.learn,
     read_settings=lambda path: vars(read_config(path)),
     read_checkpoint=read_start,
     load_checkpoint=lambda encoder, checkpoint: load_gpt2(encoder.decoder, checkpoint),

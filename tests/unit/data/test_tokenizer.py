@@ -1,17 +1,22 @@
 """Another tokenizer than word pieces: byte-level BPE, from its file to a batch of a BERT."""
 
 import json
+import os
 import pickle
 import re
+import subprocess
+import sys
 
 import numpy as np
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
+from support.documentation import ROOT
 from tokenizers import ByteLevelBPETokenizer
 
 from edp_mx.data.byte_level_bpe import ByteLevelBPE
 from edp_mx.data.encoding import encode
+from edp_mx.data.synthetic import make_utterances
 from edp_mx.data.tokenizer import load_tokenizer
 from edp_mx.data.utterance import Utterance
 from edp_mx.data.vocabulary import Vocabulary
@@ -88,7 +93,7 @@ def test_it_survives_its_files_and_another_process(bpe, tmp_path):
     bpe.save(tmp_path, max_positions=9)
     vocabulary = Vocabulary.of_pieces(bpe, [Utterance(("a",), ("O",), "i")], word_source="file")
     stored = json.loads(json.dumps(vocabulary.to_json()))
-    assert Vocabulary.from_json(stored) == vocabulary
+    assert Vocabulary.from_json(stored) == vocabulary and stored == vocabulary.to_json()
     for again in (load_tokenizer(tmp_path), pickle.loads(pickle.dumps(bpe))):
         assert again == bpe and again.ids("wake") == bpe.ids("wake")
 
@@ -135,3 +140,35 @@ def test_a_text_that_is_cut_never_has_more_pieces_than_there_is_room(generator):
     vocabulary = Vocabulary.of_pieces(gpt, corpus, word_source="file")
     lengths = encode(corpus, vocabulary, max_pieces=12).batch(range(30)).inputs.lengths
     assert 8 < lengths.max() <= 12
+
+
+LEARN = """
+import sys, hashlib
+from edp_mx.data.byte_level_bpe import ByteLevelBPE
+made = ByteLevelBPE.learn(open(sys.argv[1]), size=400, min_count=1)
+print(hashlib.sha256(repr((made.pieces, made.merges)).encode()).hexdigest())
+"""
+
+
+def test_a_vocabulary_that_is_learned_is_gpt_2s_and_the_same_everywhere(tmp_path):
+    texts = [
+        u.intent + " " + " ".join(u.tokens) for u in make_utterances("video", size=300, seed=2)
+    ]
+    text = tmp_path / "text.txt"
+    text.write_text("\n".join([*texts, "Zoë's café 京都"]) + "\n")
+    said = {
+        subprocess.run([sys.executable, "-c", LEARN, str(text)], check=True, capture_output=True,
+                       env={**os.environ, "RAYON_NUM_THREADS": threads, "PYTHONHASHSEED": threads,
+                            "PYTHONPATH": str(ROOT)}).stdout
+        for threads in ("1", "2", "4")
+    }  # fmt: skip
+    assert len(said) == 1
+    made = ByteLevelBPE.learn(text.read_text().splitlines(), size=400, min_count=1)
+    assert len(made) == 400 and made.pieces[0] == "<|endoftext|>" and made.has_openings
+    for sentence in (texts[0], "Zoë's café 京都", "never seen ☃"):
+        first, *rest = sentence.split()
+        ids = [*made.opening_ids(first), *(i for token in rest for i in made.ids(token))]
+        assert made.text_of(ids) == sentence
+    assert len(made.ids("the")) == 1 < len(made.opening_ids("Snowman"))
+    with pytest.raises(UserError, match="no room for the 256 bytes"):
+        ByteLevelBPE.learn(texts, size=256, min_count=1)
