@@ -19,9 +19,11 @@ from edp_mx.models.bert_states import at_tokens, lower_states, visible_lengths
 from edp_mx.models.checkpoints.config import ADOPTED, read_config
 from edp_mx.models.checkpoints.huggingface import (
     Checkpoint,
+    bert_tensors,
     load_bert,
     read_checkpoint,
     require_sizes,
+    write_checkpoint,
 )
 from edp_mx.models.checkpoints.layouts import PIECE_BIAS
 from edp_mx.models.encoder import Encoder, Family, FrozenPart
@@ -220,5 +222,9 @@ FAMILY = Family(
     read_settings=lambda path: vars(read_config(path).config),
     read_checkpoint=read_start,
     load_checkpoint=lambda encoder, checkpoint: load_bert(encoder.bert, checkpoint),
+    checkpoint_of=lambda encoder, tokenizer: Checkpoint(
+        encoder.bert.config, tokenizer, bert_tensors(encoder.bert)
+    ),
+    write_checkpoint=write_checkpoint,
     sizes=ADOPTED,
 )

@@ -7,6 +7,8 @@ import pytest
 from support.commands import assert_is_whole, edp_mx, read
 from support.pretraining import kill_in_the_middle, rows, write_config
 
+from edp_mx.models.gpt2.checkpoint import read_checkpoint
+
 
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory):
@@ -42,6 +44,18 @@ def test_a_killed_run_goes_on_with_the_same_curve(whole, tmp_path):
     results = [read(folder, "results") for folder in (run, tmp_path / "run")]
     assert all(result.pop("training_seconds") > 0 for result in results)
     assert results[0] == results[1]
+
+
+def test_the_model_is_one_that_can_be_started_from(whole, tmp_path):
+    run, config, _ = whole
+    settings = ["training.epochs=1", f"model.checkpoint={run / 'model'}",
+                "data.vocabulary.source=checkpoint", "training.learning_rate=1e-9"]  # fmt: skip
+    edp_mx("train", config, "--run", tmp_path / "run", "--set", *settings)
+    assert rows(tmp_path / "run")[0]["loss"] < rows(run)[0]["loss"] / 2  # not from chance
+    before, after = (read_checkpoint(each / "model") for each in (run, tmp_path / "run"))
+    assert before.tokenizer == after.tokenizer
+    for name, values in before.tensors.items():
+        np.testing.assert_allclose(after.tensors[name], values, atol=1e-5)
 
 
 def test_it_continues_a_text_and_is_scored_again(whole):

@@ -6,18 +6,19 @@ import logging
 import re
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Dict, Optional
+from typing import Any, Dict, Mapping, Optional
 
 import mxnet as mx
 import numpy as np
+from safetensors.numpy import save
 
 from edp_mx.data.tokenizer import Tokenizer, load_tokenizer
 from edp_mx.errors import UserError
-from edp_mx.models.checkpoints.files import check_tensors, open_tensors
+from edp_mx.models.checkpoints.files import WHOLE, check_tensors, open_tensors
 from edp_mx.models.gpt2.config import GPT2Config
 from edp_mx.models.gpt2.decoder import GPT2
-from edp_mx.models.gpt2.names import PIECES, parameters_of, rows_of, shapes_of
-from edp_mx.runtime.files import PathLike
+from edp_mx.models.gpt2.names import PIECES, parameters_of, rows_of, shapes_of, tensor_of
+from edp_mx.runtime.files import PathLike, whole_file, write_json
 from edp_mx.runtime.json_text import read_json
 from edp_mx.runtime.structured import structure
 
@@ -63,7 +64,12 @@ class GPT2Checkpoint:
     config: GPT2Config
     tokenizer: Tokenizer
     tensors: Dict[str, np.ndarray]
-    folder: str
+    folder: str = "the checkpoint"
+    has_pooler = has_masked_lm = False
+
+    @property
+    def num_parameters(self) -> int:
+        return sum(values.size for values in self.tensors.values())
 
 
 def read_config(path: Path) -> GPT2Config:
@@ -162,3 +168,51 @@ def load_gpt2(decoder: GPT2, checkpoint: GPT2Checkpoint) -> None:
         rows = rows_of(name, checkpoint.tensors[name], parameters)
         for parameter, values in zip(parameters, rows):
             parameter.set_data(mx.nd.array(values, dtype="float32"))
+
+
+def checkpoint_of(decoder: GPT2, tokenizer: Tokenizer) -> GPT2Checkpoint:
+    """Return copies of all parameters, as `load_gpt2` takes them."""
+    tensors = {
+        name: tensor_of(name, [values.data().asnumpy() for values in parameters])
+        for name, parameters in parameters_of(decoder).items()
+    }
+    return GPT2Checkpoint(decoder.config, tokenizer, tensors)
+
+
+def write_checkpoint(
+    folder: PathLike,
+    *,
+    config: GPT2Config,
+    tokenizer: Tokenizer,
+    tensors: Mapping[str, np.ndarray],
+    more_tensors: Optional[Mapping[str, np.ndarray]] = None,
+    more_settings: Optional[Mapping[str, Any]] = None,
+) -> None:
+    """Write what `transformers` and `read_checkpoint` read; see `huggingface.write_checkpoint`."""
+    folder = Path(folder)
+    shapes = shapes_of(GPT2(config, num_pieces=len(tokenizer), prefix=""))
+    check_tensors(f"cannot write {folder}: the model", tensors, shapes)
+    named = {f"{_PREFIX}{name}": values for name, values in tensors.items()}
+    named.update(more_tensors or {})
+    with whole_file(folder / WHOLE) as file:
+        arrays = {k: np.ascontiguousarray(v, dtype=np.float32) for k, v in named.items()}
+        file.write(save(arrays, metadata={"format": "pt"}))
+    tokenizer.save(folder, max_positions=config.max_positions)
+    write_json(folder / CONFIG, {**_config_json(config, tokenizer), **(more_settings or {})})
+
+
+def _config_json(config: GPT2Config, tokenizer: Tokenizer) -> Dict[str, Any]:
+    """Return the settings from which `transformers` builds the same GPT-2."""
+    ids = tokenizer.special_ids
+    return {
+        "architectures": ["GPT2LMHeadModel"],
+        **_MUST_BE,
+        **{theirs: getattr(config, ours) for ours, theirs in _KEYS.items()},
+        "embd_pdrop": config.dropout,
+        "attn_pdrop": config.dropout,
+        "vocab_size": len(tokenizer),
+        "bos_token_id": ids.cls,
+        "eos_token_id": ids.sep,
+        "pad_token_id": ids.pad,
+        "torch_dtype": "float32",
+    }

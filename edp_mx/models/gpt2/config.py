@@ -42,6 +42,11 @@ class GPT2Config(ModelConfig):
     is_embedding_trainable: bool = True
     frozen_layers: int = setting(0, at_least=0, at_most=MOST_LAYERS)
 
+    @property
+    def activation(self) -> str:
+        """The activation of the feed-forward layers, by Hugging Face's name."""
+        return "gelu_new"
+
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.checkpoint is not None and self.start_from is not None:

@@ -16,7 +16,14 @@ from edp_mx.data.vocabulary import Vocabulary
 from edp_mx.errors import UserError
 from edp_mx.models.bert_states import at_tokens
 from edp_mx.models.encoder import Encoder, Family
-from edp_mx.models.gpt2.checkpoint import SIZES, load_gpt2, read_config, read_start
+from edp_mx.models.gpt2.checkpoint import (
+    SIZES,
+    checkpoint_of,
+    load_gpt2,
+    read_config,
+    read_start,
+    write_checkpoint,
+)
 from edp_mx.models.gpt2.config import GPT2Config
 from edp_mx.models.gpt2.decoder import GPT2, initial_gpt2_values
 from edp_mx.models.gpt2.steps import Past, step
@@ -147,5 +154,7 @@ FAMILY = Family(
     read_settings=lambda path: vars(read_config(path)),
     read_checkpoint=read_start,
     load_checkpoint=lambda encoder, checkpoint: load_gpt2(encoder.decoder, checkpoint),
+    checkpoint_of=lambda encoder, tokenizer: checkpoint_of(encoder.decoder, tokenizer),
+    write_checkpoint=write_checkpoint,
     sizes=SIZES,
 )

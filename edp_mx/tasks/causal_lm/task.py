@@ -27,7 +27,6 @@ class CausalLanguageModelling(MaskedLanguageModelling):
         Metric("perplexity", "perplexity", "perplexity", is_error=True, is_share=False),
         Metric("piece_accuracy", "pieces guessed", "guessed"),
     )
-    is_start = False
 
     def build(self, encoder: Encoder, vocabulary: Vocabulary, config: ModelConfig) -> CausalLM:  # type: ignore[override]
         """See `Task`."""

@@ -1,13 +1,21 @@
 """GPT-2's checkpoints: the same scores as `transformers`, and what is refused."""
 
+import json
+
 import mxnet as mx
 import numpy as np
 import pytest
 from golden.make_gpt2_logits import GOLDEN, PIECES, SHAPES, pieces_of
+from safetensors import safe_open
 from support.gpt2 import scorer_of, tensors_of, write_folder
 
 from edp_mx.errors import UserError
-from edp_mx.models.gpt2.checkpoint import read_checkpoint, read_config
+from edp_mx.models.gpt2.checkpoint import (
+    checkpoint_of,
+    read_checkpoint,
+    read_config,
+    write_checkpoint,
+)
 
 
 def scores_of(scorer, pieces):
@@ -68,3 +76,20 @@ def test_an_output_layer_of_its_own_is_refused(tmp_path):
     tensors = {**tensors_of("tiny"), "lm_head.weight": np.ones((len(PIECES), 8), np.float32)}
     with pytest.raises(UserError, match="lm_head.weight is not wte.weight"):
         read_checkpoint(write_folder(tmp_path, tensors=tensors))
+
+
+def test_what_is_written_is_read_again_with_the_names_of_transformers(tmp_path):
+    folder = write_folder(tmp_path / "a", "wide")
+    scorer, tokenizer = scorer_of(folder), read_checkpoint(folder).tokenizer
+    made = checkpoint_of(scorer.decoder, tokenizer)
+    write_checkpoint(tmp_path / "b", config=made.config, tokenizer=tokenizer, tensors=made.tensors)
+    again = read_checkpoint(tmp_path / "b")
+    assert again.config == made.config and again.tokenizer == tokenizer
+    with safe_open(tmp_path / "b" / "model.safetensors", framework="np") as file:
+        found = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+    wanted = tensors_of("wide")
+    assert found.keys() == wanted.keys()
+    for name, values in wanted.items():
+        np.testing.assert_array_equal(found[name], values)
+    settings = json.loads((tmp_path / "b" / "config.json").read_text())
+    assert settings["model_type"] == "gpt2" and settings["eos_token_id"] == len(PIECES) - 1
