@@ -230,3 +230,8 @@ def test_a_model_that_reads_both_ways_is_refused():
     config = ExperimentConfig(task="causal_lm", model=BERTConfig())
     with pytest.raises(UserError, match="model.family is bert: set it to gpt2"):
         model_for(config, VOCABULARY, mx.cpu())
+
+
+def test_without_heads_there_is_nothing_to_train_but_the_network():
+    with pytest.raises(UserError, match="a language model has no heads; set it to all or biases"):
+        model_of(trained="heads")
