@@ -16,7 +16,6 @@ from edp_mx.dp.privacy.ghost.surgery import Surgery
 
 Shape = Tuple[int, ...]
 Arrays = Dict[str, mx.nd.NDArray]
-_ZEROS = ""  # no probe has this name
 
 
 class Seen(NamedTuple):
@@ -187,13 +186,13 @@ class ProbedBlock:
         return value.detach() if is_constant else value
 
     def _probe(self, name: str, shape: Shape, context: mx.Context) -> mx.nd.NDArray:
-        """A zero with room for its gradient, in memory that is reused; the zeros are shared."""
+        """A zero whose own memory, which is reused, takes its gradient in the backward pass."""
         size = int(np.prod(shape))
         with autograd.pause():
-            for room in (_ZEROS, name):
-                if room not in self._room or self._room[room].size < size:
-                    self._room[room] = mx.nd.zeros(size, ctx=context)
-            zero, gradient = (self._room[room][:size].reshape(shape) for room in (_ZEROS, name))
+            if name not in self._room or self._room[name].size < size:
+                self._room[name] = mx.nd.zeros(size, ctx=context)
+            zero, gradient = (self._room[name][:size].reshape(shape) for _ in range(2))
+            zero[:] = 0
         autograd.mark_variables([zero], [gradient])
         return zero
 
