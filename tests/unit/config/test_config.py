@@ -147,7 +147,7 @@ def test_small_numbers_are_numbers(tmp_path, number):
         ("data: {vocabulary: {lowercase: 'no'}}", "data.vocabulary.lowercase: 'no' is not true or"),
         ("privacy:\n  decay:\n    kind: cubic", "line 2: privacy.decay: "),
         ("privacy: {mechanism: dp_sgd, variant: published}", "the noise of Algorithm 1"),
-        ("model: {family: lstm}", "line 1: model.family must be one of clc, bert, gpt2, not 'lstm'"),
+        ("model: {family: lstm}", "1: model.family must be one of clc, bert, gpt2, not 'lstm'"),
         ("model:\n  family: bert\n  num_layer: 4",
          "line 3: model.num_layer: there is no such key; did you mean num_layers?"),
         ("training: 3", "training: 3 is not a mapping of keys"),
