@@ -152,9 +152,9 @@ class Family:
         read_checkpoint: settings → the pre-trained weights to start from, with their `tokenizer`;
             None where the settings name none, or where a family cannot start from any.
         load_checkpoint: (encoder, weights) sets the encoder's values.
-        checkpoint_of: (encoder, tokenizer) → the weights as `read_checkpoint` gives them; None
-            where no layout has a place for them.
-        write_checkpoint: writes them: see that of `checkpoints.huggingface`.
+        checkpoint_of: (encoder, tokenizer) → the weights as `read_checkpoint` gives them.
+        write_checkpoint: writes them, as that of `checkpoints.huggingface` does; None where no
+            layout has a place for them.
         sizes: the settings below `model` in which a model and its start must agree.
     """
 
@@ -167,5 +167,5 @@ class Family:
     read_checkpoint: Callable[[Any], Optional[Any]] = lambda config: None  # noqa: ARG005
     load_checkpoint: Optional[Callable[[Any, Any], None]] = None
     checkpoint_of: Optional[Callable[[Any, Tokenizer], Any]] = None
-    write_checkpoint: Callable[..., None] = lambda folder, **checkpoint: None  # noqa: ARG005
+    write_checkpoint: Optional[Callable[..., None]] = None
     sizes: Tuple[str, ...] = ()

@@ -33,7 +33,7 @@ def export(
         UserError: the layout has no place for the model.
     """
     family, tokenizer = family_of(config.model), vocabulary.tokenizer
-    if family.checkpoint_of is None or tokenizer is None:
+    if family.checkpoint_of is None or family.write_checkpoint is None or tokenizer is None:
         able = " or ".join(each.name for each in FAMILIES.values() if each.checkpoint_of)
         raise UserError(
             f"{run.path} trained a {config.model.family}; only a run with model.family: {able} can "
