@@ -150,6 +150,15 @@ def cross_entropy(scores: mx.nd.NDArray, labels: np.ndarray) -> mx.nd.NDArray:
     return -mx.nd.pick(mx.nd.log_softmax(scores, axis=1), labels, axis=1)
 
 
+def scores_of_losses(losses: mx.nd.NDArray) -> mx.nd.NDArray:
+    """Return scores of two labels, of which the first has the probability e^−loss.
+
+    Shapes: (N,) → (N, 2).
+    """
+    others = mx.nd.log(1 - mx.nd.exp(-mx.nd.maximum(losses, 1e-6)))  # (N,)
+    return mx.nd.stack(-losses, others, axis=1)
+
+
 def probabilities(scores: np.ndarray) -> np.ndarray:
     """Return the probabilities of labels in float64. Shapes: (N, I) → (N, I)."""
     scores = scores.astype(np.float64)

@@ -16,7 +16,7 @@ from edp_mx.models.frozen import context_of
 from edp_mx.tasks.causal_lm.answer import Continued
 from edp_mx.tasks.causal_lm.decoding import Decoding, continuations
 from edp_mx.tasks.causal_lm.predicted import Predicted, predicted
-from edp_mx.tasks.model import TaskModel
+from edp_mx.tasks.model import TaskModel, scores_of_losses
 
 
 class Guessed(NamedTuple):
@@ -39,7 +39,7 @@ class CausalLM(TaskModel):
     as Li et al. fine-tune (C = 0.1), sum and mean give the same step: a clipped gradient has the
     norm C, whatever its loss was multiplied by.
 
-    Source: Radford et al. 2019, equation 1; Li et al. 2022, appendix H for C.
+    Source: Radford et al. 2019, equation 1; Li et al. 2022, section 3.1.2 and appendix H for C.
     """
 
     reads_tokens = True
@@ -64,9 +64,7 @@ class CausalLM(TaskModel):
 
     def forward(self, batch: Batch) -> Tuple[Optional[mx.nd.NDArray], mx.nd.NDArray]:
         """Return scores of two labels: all pieces are guessed, or not. Shapes: (N, 2)."""
-        losses = self.loss(batch)  # (N,)
-        others = mx.nd.log(1 - mx.nd.exp(-mx.nd.maximum(losses, 1e-6)))  # (N,)
-        return None, mx.nd.stack(-losses, others, axis=1)
+        return None, scores_of_losses(self.loss(batch))
 
     def guesses(self, batches: Iterable[Batch]) -> Iterator[np.ndarray]:
         """Yield Σ −ln p(true piece), the numbers of right guesses and of pieces, (3,)."""

@@ -15,7 +15,7 @@ from edp_mx.data.vocabulary import Vocabulary
 from edp_mx.models.encoder import Encoder
 from edp_mx.tasks.masked_lm.answer import Filled
 from edp_mx.tasks.masked_lm.masking import Maskable, MaskedBatch, mask
-from edp_mx.tasks.model import TaskModel, probabilities
+from edp_mx.tasks.model import TaskModel, probabilities, scores_of_losses
 
 SHOWN = 3  # pieces for each [MASK]
 _EVALUATION = 0x3B  # the use of the seed of masks here
@@ -69,9 +69,7 @@ class MaskedLM(TaskModel):
 
     def forward(self, batch: Batch) -> Tuple[Optional[mx.nd.NDArray], mx.nd.NDArray]:
         """Return scores of two labels: all masked pieces are guessed, or not. Shapes: (N, 2)."""
-        losses = self._losses(self._guess(batch, _generator(batch)))  # (N,)
-        others = mx.nd.log(1 - mx.nd.exp(-mx.nd.maximum(losses, 1e-6)))  # (N,)
-        return None, mx.nd.stack(-losses, others, axis=1)
+        return None, scores_of_losses(self._losses(self._guess(batch, _generator(batch))))
 
     def guesses(self, batches: Iterable[Batch]) -> Iterator[np.ndarray]:
         """Yield Σ −ln p(true piece), the numbers of right guesses and of places, (3,)."""

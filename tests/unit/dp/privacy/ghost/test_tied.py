@@ -141,3 +141,14 @@ def test_a_frozen_table_is_left_out(generator):
     ghost, loop, _ = ghost_for(network)
     expected = taken(loop.clip([lambda r=r: network(ids[r : r + 1]) for r in range(3)]))
     assert_same_sum(taken(ghost.clip([lambda: network(ids)])), expected)
+
+
+@pytest.mark.parametrize("bad", [np.inf, np.nan])
+def test_a_unit_that_is_not_finite_adds_nothing(bad, generator):
+    network = drawn(Tied())
+    ids = mx.nd.array(generator.integers(0, 7, (3, 4)))
+    ghost, loop, _ = ghost_for(network)
+    expected = taken(loop.clip([lambda r=r: network(ids[r : r + 1]) for r in (0, 2)]))
+    found = taken(ghost.clip([lambda: network(ids) * mx.nd.array([1, bad, 1])]))
+    assert_same_sum(found, expected)
+    assert ghost.statistics.non_finite == 1
