@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import List, Sequence, Tuple
 
+from edp_mx.data.utterance import REPLY
 from edp_mx.errors import UserError
 
-REPLY = "<|reply|>"
 LABEL = "reply"  # the intent of an utterance that has a prompt and a reply, and no other label
 
 

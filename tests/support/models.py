@@ -63,7 +63,7 @@ def tiny_gpt2(*, seed=3, **config):
     config = GPT2Config(**{**TINY_BERT, **config})
     encoder = GPT2Encoder(config, num_pieces=SIZES["num_pieces"], prefix="gpt2_")
     freeze(encoder, config)
-    return with_heads(encoder, seed=seed, slot_window=config.slot_window)
+    return with_heads(encoder, seed=seed)
 
 
 def tiny_adapted_bert(*, is_drawn=True, **config):

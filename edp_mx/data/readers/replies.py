@@ -7,8 +7,8 @@ from typing import Callable, Dict, Iterable, List, Optional, Sequence
 
 from edp_mx.data.readers.assembly import Assembler, split_tokens
 from edp_mx.data.readers.format import Sources, sources_by_part
-from edp_mx.data.reply import LABEL, REPLY, join_reply
-from edp_mx.data.utterance import Utterance
+from edp_mx.data.reply import LABEL, join_reply
+from edp_mx.data.utterance import REPLY, Utterance
 from edp_mx.errors import UserError
 
 

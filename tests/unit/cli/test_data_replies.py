@@ -14,7 +14,7 @@ from support.replies import (
 )
 
 from edp_mx.data.readers import read_utterances
-from edp_mx.data.reply import REPLY
+from edp_mx.data.utterance import REPLY
 from edp_mx.errors import UserError
 
 run = partial(cli.run, "data")
