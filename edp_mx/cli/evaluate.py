@@ -1,6 +1,8 @@
-"""Print SER, intent accuracy and slot F1 of a run's model and of a constant answer.
+"""Print the scores of a run's model and of a constant answer.
 
-The constant answer is the most common intent of the utterances that are scored, without slots.
+The constant answer of intents and slots is the most common intent of the utterances that are
+scored, without slots. A language model can be scored by what it writes, too: --generate has it
+reply to the prompts, and compares that with their references.
 """
 
 from __future__ import annotations
@@ -10,7 +12,8 @@ import json
 import sys
 from pathlib import Path
 
-from edp_mx.cli.console import add_columns, columns_of
+from edp_mx.cli.console import add_columns, add_overrides, columns_of
+from edp_mx.errors import UserError
 from edp_mx.runtime.progress import progress_bar
 from edp_mx.runtime.settings import refuse_unread
 
@@ -19,6 +22,8 @@ examples:
   edp-mx evaluate runs/atis_clc-20260101-120000
   edp-mx evaluate RUN --part validation --json
   edp-mx evaluate RUN --file mine.jsonl          # another annotated file
+  edp-mx evaluate RUN --generate 500             # BLEU and so on of replies to 500 prompts
+  edp-mx evaluate RUN --generate 500 --set beams=4
 """
 
 
@@ -32,6 +37,10 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--file", type=Path, help="score this file or folder of utterances instead")
     add_columns(parser)
+    parser.add_argument("--generate", type=int, metavar="N",
+                        help="also reply to N distinct prompts, 0 for all, and score that; the "
+                        "replies are in RUN/generated.jsonl")  # fmt: skip
+    add_overrides(parser, "beams=4 (of --generate)")
     parser.add_argument("--json", action="store_true", help="print JSON")
 
 
@@ -42,6 +51,12 @@ def run(arguments: argparse.Namespace) -> int:
     from edp_mx.reports.run_without_privacy import describe_without_privacy
     from edp_mx.runs.trained_run import load_run
 
+    if arguments.generate is None:
+        refuse_unread(vars(arguments), ["overrides"], "without --generate nothing is written")
+    elif arguments.generate < 0:
+        raise UserError(
+            f"--generate is {arguments.generate}; give a number of prompts, or 0 for all"
+        )
     trained = load_run(arguments.run_directory)
     task = trained.task
     if arguments.file:
@@ -51,14 +66,18 @@ def run(arguments: argparse.Namespace) -> int:
         refuse_unread(vars(arguments), ["columns"], "without --file the run's own corpus is read")
         utterances = trained.part(arguments.part)
     scores = trained.score(utterances, progress_bar(is_first=True))
+    written = None
+    if arguments.generate is not None:
+        trained.set_answering(arguments.overrides)
+        written = trained.score_written(utterances, most=arguments.generate)
     for line in baselines.unknown_labels(utterances, trained.vocabulary, task):
         print(line, file=sys.stderr)
     if arguments.json:
-        print(json.dumps(scores.to_dict()))
+        print(json.dumps({**scores.to_dict(), **(written.to_dict() if written else {})}))
         return 0
     baseline = task.constant_answer(utterances, lambda: trained.part("train"), trained.vocabulary)
     mechanism = None if arguments.file else trained.config.privacy.mechanism
-    print(scores.describe())
+    print("\n".join(each.describe() for each in (scores, written) if each))
     print(baselines.describe_baseline(baseline, task))
     if arguments.part == "test" and not arguments.file:
         for line in describe_without_privacy([trained.run]):

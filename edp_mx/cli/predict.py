@@ -67,8 +67,7 @@ def run(arguments: argparse.Namespace) -> int:
     from edp_mx.runs.trained_run import load_run
 
     trained = load_run(arguments.run_directory)
-    if arguments.overrides:
-        _set_answering(trained, arguments.overrides)
+    trained.set_answering(arguments.overrides)
     if arguments.utterances == ["-"]:
         _answer_stream(trained, as_json=arguments.format != "text")
         return 0
@@ -79,18 +78,6 @@ def run(arguments: argparse.Namespace) -> int:
         as_json = arguments.format == "jsonl"
         _print(_json(prediction.to_dict()) if as_json else prediction.describe())
     return 0
-
-
-def _set_answering(trained: Any, overrides: Sequence[str]) -> None:
-    """Have the model answer as the command line says."""
-    from edp_mx.runtime.config_files import read_settings
-
-    model = trained.model
-    if model.answering is None:
-        raise UserError(
-            f"--set: the answers of task: {trained.config.task} have no settings; leave it out"
-        )
-    model.answering = read_settings([], overrides, kind=type(model.answering))
 
 
 def _answer_stream(trained: Any, *, as_json: bool) -> None:

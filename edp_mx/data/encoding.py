@@ -11,7 +11,7 @@ from edp_mx.data.batching import Batch, Inputs, PieceTable, WordTable, gather
 from edp_mx.data.columnar_corpus import numbered
 from edp_mx.data.columns import Columns, chunks
 from edp_mx.data.stored_states import StoredStates
-from edp_mx.data.utterance import Utterance
+from edp_mx.data.utterance import REPLY, Utterance
 from edp_mx.data.vocabulary import Vocabulary
 from edp_mx.errors import UserError
 from edp_mx.runtime.ragged import gathered
@@ -32,7 +32,8 @@ class EncodedCorpus:
         lengths: (U,), the number of tokens of each, cut to the maximum, in the smallest signed
             type.
         intent_ids, slot_ids: the id of each intent and each tag of `columns`, −1 if unknown.
-        num_cut: how many utterances were longer than the maximum and lost their ends.
+        skips: (U,), how many of its first tokens each loses; None where none loses any.
+        num_cut: how many utterances were longer than the maximum and lost some tokens.
         states: the outputs of a frozen part for each utterance, once they are stored; batches
             then have it in place of words or pieces.
     """
@@ -44,6 +45,7 @@ class EncodedCorpus:
     slot_ids: np.ndarray
     table: Table
     num_cut: int
+    skips: Optional[np.ndarray] = None
     states: Optional[StoredStates] = None
 
     def __len__(self) -> int:
@@ -54,7 +56,10 @@ class EncodedCorpus:
         index = np.asarray(indices, dtype=np.int64)
         rows, lengths = self.rows[index], self.lengths[index].astype(np.int32)  # (M,) each
         longest = int(lengths.max()) if len(index) else 0
-        places, is_token = gather(self.columns.offsets[rows], lengths, longest)
+        starts = self.columns.offsets[rows]  # (M,)
+        if self.skips is not None:
+            starts = starts + self.skips[index]
+        places, is_token = gather(starts, lengths, longest)
         slots = np.where(is_token, self.slot_ids[self.columns.tags[places]], 0)  # (M, T)
         intents = self.intent_ids[self.columns.intents[rows]]  # (M,)
         inputs: Inputs = self.table.inputs(self.columns.tokens[places], is_token)
@@ -87,7 +92,7 @@ def encode(
 
     Beyond `max_tokens`, and for pieces beyond `max_pieces` with [CLS], [SEP] and the template,
     tokens are cut off (their slots count as missed); a first token that alone is longer loses its
-    last pieces.
+    last pieces. A prompt loses its beginning, so that there is room for its reply.
 
     Args:
         max_characters: further characters of a token are cut off (words only).
@@ -107,14 +112,44 @@ def encode(
             max_pieces=max_pieces,
             template=vocabulary.template,
         )
-    lengths, num_cut = _lengths(columns, rows, table, max_tokens)
+    skips = _skips(columns, rows, table, max_tokens)
+    lengths, num_cut = _lengths(columns, rows, table, max_tokens, skips)
     intent_ids = np.array([vocabulary.intent_id(i) for i in columns.intent_names], np.int32)
     slot_ids = np.array([vocabulary.slot_id(tag) for tag in columns.tag_names], np.int32)
-    return EncodedCorpus(columns, rows, lengths, intent_ids, slot_ids, table, num_cut)
+    return EncodedCorpus(columns, rows, lengths, intent_ids, slot_ids, table, num_cut, skips)
+
+
+def _skips(
+    columns: Columns, rows: np.ndarray, table: Table, max_tokens: int
+) -> Optional[np.ndarray]:
+    """Count the first tokens of each prompt that are in the way of its reply, (U,)."""
+    if REPLY not in columns.token_names:
+        return None
+    reply = columns.token_names.index(REPLY)
+    skips = np.zeros(len(rows), np.int64)  # (U,)
+    for chunk in chunks(len(rows)):
+        starts, spoken = columns.spans(rows[chunk])  # (rows,)
+        found, begins = gathered(columns.tokens, starts, spoken)  # (n,), (rows,)
+        owner = np.repeat(np.arange(len(spoken)), spoken)  # (n,)
+        place = np.arange(len(found)) - begins[owner]  # (n,), of a token in its utterance
+        fits = spoken[owner] - place <= max_tokens  # (n,), the tokens from here on
+        if isinstance(table, PieceTable):
+            before = np.concatenate([[0], np.cumsum(table.counts[found])])  # (n + 1,)
+            fits &= before[begins + spoken][owner] - before[:-1] <= table.room
+        at = np.zeros(len(spoken), np.int64)  # (rows,)
+        hits = np.flatnonzero(found == reply)[::-1]  # the first one of each is written last
+        at[owner[hits]] = place[hits]
+        skips[chunk] = np.minimum(np.bincount(owner, ~fits, len(spoken)), at)
+        columns.release_pages()
+    return skips if skips.any() else None
 
 
 def _lengths(
-    columns: Columns, rows: np.ndarray, table: Table, max_tokens: int
+    columns: Columns,
+    rows: np.ndarray,
+    table: Table,
+    max_tokens: int,
+    skips: Optional[np.ndarray],
 ) -> Tuple[np.ndarray, int]:
     """Count the tokens that each utterance keeps, (U,), and the utterances that lose some."""
     lengths = np.empty(
@@ -123,9 +158,10 @@ def _lengths(
     num_cut = 0
     for chunk in chunks(len(rows)):
         starts, spoken = columns.spans(rows[chunk])  # (rows,)
-        kept = spoken.clip(max=max_tokens)  # (rows,)
+        skipped = 0 if skips is None else skips[chunk]
+        kept = (spoken - skipped).clip(max=max_tokens)  # (rows,)
         if isinstance(table, PieceTable):
-            kept = _that_fit(columns.tokens, table.counts, starts, kept, table.room)
+            kept = _that_fit(columns.tokens, table.counts, starts + skipped, kept, table.room)
         lengths[chunk] = kept
         num_cut += int((spoken > kept).sum())
         columns.release_pages()

@@ -21,6 +21,7 @@ from edp_mx.errors import UserError
 from edp_mx.runs.build import encode_part, model_for
 from edp_mx.runs.file_types import Environment
 from edp_mx.runs.run_directory import RunDirectory
+from edp_mx.runtime.config_files import read_settings
 from edp_mx.runtime.distributed import Workers, device
 from edp_mx.runtime.progress import Progress, no_progress
 from edp_mx.tasks.model import Answer, TaskModel
@@ -29,6 +30,7 @@ from edp_mx.tasks.task import Scores, Task
 from edp_mx.training.evaluate import score_corpus
 
 logger = logging.getLogger(__name__)
+GENERATED = "generated.jsonl"
 ALONE = Workers(rank=0, size=1, local_rank=0, local_size=1)
 
 
@@ -62,6 +64,21 @@ class TrainedRun:
             workers=ALONE,
             progress=progress,
         )
+
+    def set_answering(self, overrides: Sequence[str]) -> None:
+        """Have the model answer by settings of its own, such as `beams=4`."""
+        if not overrides:
+            return
+        if self.model.answering is None:
+            raise UserError(
+                f"--set: the answers of task: {self.config.task} have no settings; leave it out"
+            )
+        self.model.answering = read_settings([], overrides, kind=type(self.model.answering))
+
+    def score_written(self, utterances: Sequence[Utterance], *, most: int) -> Scores:
+        """Have the model write, keep that in `generated.jsonl`, and score it; see `Task`."""
+        out = self.run.path / GENERATED
+        return self.task.score_written(utterances, self.predict, most=most, out=out)
 
     def tokens_of(self, text: str) -> List[str]:
         """Cut a text into tokens as the corpus was, by `data.tokenizer`."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from pathlib import Path
 from typing import (
     TYPE_CHECKING,
     Any,
@@ -21,6 +22,7 @@ from typing import (
 )
 
 from edp_mx.data.utterance import Utterance
+from edp_mx.errors import UserError
 
 if TYPE_CHECKING:
     from edp_mx.data.vocabulary import Vocabulary
@@ -155,6 +157,26 @@ class Task(ABC):
         self, references: Sequence[Utterance], guesses: Iterable[Any], vocabulary: Vocabulary
     ) -> Scores:
         """Return the scores of the `TaskModel.guesses` for all batches of the references."""
+
+    def score_written(
+        self,
+        references: Sequence[Utterance],  # noqa: ARG002
+        ask: Callable[[Sequence[Sequence[str]]], Sequence[Any]],  # noqa: ARG002
+        *,
+        most: int,  # noqa: ARG002
+        out: Path,  # noqa: ARG002
+    ) -> Scores:
+        """Return the scores of what the model writes for the prompts of the references.
+
+        Args:
+            ask: lists of tokens → the answers of the model.
+            most: how many prompts are taken; 0 for all.
+            out: gets what was written.
+
+        Raises:
+            UserError: the task writes no text, as most do.
+        """
+        raise UserError(f"task: {self.name} writes no text; leave out --generate")
 
     @abstractmethod
     def constant_answer(

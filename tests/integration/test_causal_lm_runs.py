@@ -83,3 +83,26 @@ def test_it_goes_on_from_another_with_privacy(whole, tmp_path, settings):
     assert np.isfinite(read(tmp_path / "run", "privacy")["holds_if"]["epsilon"])
     test = read(tmp_path / "run", "results")["test"]
     assert test["perplexity"] < 2 * read(run, "results")["test"]["perplexity"]
+
+
+def test_what_it_writes_is_kept_and_scored(whole, tmp_path):
+    sacrebleu = pytest.importorskip("sacrebleu")
+    run, table = whole[0], tmp_path / "mine.csv"
+    said = ["play play", "call call call", "play it again", "stop"]
+    table.write_text("prompt,reply\n" + "".join(f'"x = ""{word}""",{text}\n' for word, text in zip(
+        ("play", "call", "play", "stop"), said)))  # fmt: skip
+    found = edp_mx("evaluate", run, "--file", table, "--generate", 0, "--json", "--set", "beams=2")
+    scores = json.loads(found.stdout)
+    lines = [json.loads(line) for line in (run / "generated.jsonl").read_text().splitlines()]
+    assert [line["prompt"] for line in lines] == [f'x = "{w}"' for w in ("play", "call", "stop")]
+    assert [line["references"] for line in lines] == [[said[0], said[2]], [said[1]], [said[3]]]
+    columns = [[line["references"][i] if i < len(line["references"]) else None for line in lines]
+               for i in range(2)]  # fmt: skip
+    bleu = sacrebleu.corpus_bleu([line["text"] for line in lines], columns).score
+    assert scores["bleu"] == pytest.approx(bleu / 100)
+    missing = sum(line["prompt"][5:-1] not in line["text"] for line in lines)
+    assert (scores["values"], scores["missing_values"]) == (3, missing)
+    edp_mx("evaluate", run, "--file", table, "--generate", 2)
+    assert len((run / "generated.jsonl").read_text().splitlines()) == 2
+    assert "no token <|reply|>" in edp_mx("evaluate", run, "--generate", 2, code=2).stderr
+    assert "--generate" in edp_mx("evaluate", run, "--set", "beams=2", code=2).stderr

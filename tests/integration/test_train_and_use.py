@@ -397,3 +397,8 @@ def log_delta_of_gaussian(epsilon, mu):
     """ln δ(ε) of a Gaussian mechanism (Balle and Wang 2018, Theorem 8), by logarithms."""
     first = norm.logcdf(mu / 2 - epsilon / mu)
     return first + math.log1p(-math.exp(epsilon + norm.logcdf(-mu / 2 - epsilon / mu) - first))
+
+
+def test_a_task_that_writes_no_text_says_so(runs):
+    said = edp_mx("evaluate", runs / "sgd", "--generate", 2, code=2).stderr
+    assert "task: intent_slot writes no text; leave out --generate" in said

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Callable, Dict, Iterable, Sequence
 
 from edp_mx.data.utterance import Utterance
 from edp_mx.errors import UserError
+from edp_mx.metrics.generation import GenerationScores
 from edp_mx.tasks.causal_lm.scores import NextPieceScores, score_frequencies, score_pieces
+from edp_mx.tasks.causal_lm.written import Ask, write_replies
 from edp_mx.tasks.masked_lm.task import MaskedLanguageModelling
 from edp_mx.tasks.task import Metric
 
@@ -53,6 +56,12 @@ class CausalLanguageModelling(MaskedLanguageModelling):
     ) -> NextPieceScores:
         """See `Task`."""
         return score_pieces(guesses)
+
+    def score_written(
+        self, references: Sequence[Utterance], ask: Ask, *, most: int, out: Path
+    ) -> GenerationScores:
+        """See `Task`."""
+        return write_replies(references, ask, most=most, out=out)
 
     def constant_answer(
         self,

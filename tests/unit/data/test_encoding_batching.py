@@ -8,7 +8,7 @@ from support.utterances import drawn_corpora, say
 
 from edp_mx.data.batching import _small
 from edp_mx.data.encoding import encode, evaluation_batches
-from edp_mx.data.utterance import Utterance
+from edp_mx.data.utterance import REPLY, Utterance
 from edp_mx.data.vocabulary import Vocabulary
 from edp_mx.data.wordpiece import SPECIAL_PIECES, WordPiece
 from edp_mx.errors import UserError
@@ -177,3 +177,39 @@ def test_a_vocabulary_of_pieces_survives_its_file(template):
     again = Vocabulary.from_json(vocabulary.to_json())
     assert again == vocabulary and again.tokenizer.ids("ab") == WORDPIECE.ids("ab")
     assert vocabulary.is_public is False  # the labels were read off the training part
+
+
+@given(st.lists(st.tuples(st.integers(0, 9), st.integers(1, 9)), min_size=1, max_size=5),
+       st.integers(1, 12), st.integers(1, 20))  # fmt: skip
+def test_a_prompt_loses_its_beginning_and_never_the_reply_s(sizes, max_tokens, room):
+    """As many of the first tokens as must go; after them the end is cut as of any utterance."""
+    corpus = [
+        plain(("aba",) * prompt + (REPLY,) + ("ab", "abab") * reply) for prompt, reply in sizes
+    ]
+    vocabulary = vocabulary_of(corpus)
+    encoded = encode(corpus, vocabulary, max_tokens=max_tokens, max_pieces=room + 2)
+    lost = encoded.skips if encoded.skips is not None else [0] * len(corpus)
+    for (prompt, _), utterance, skipped, kept in zip(sizes, corpus, lost, encoded.lengths):
+        tokens = list(utterance.tokens)
+        counts = [1 if token == REPLY else len(WORDPIECE.ids(token)) for token in tokens]
+        gone = 0
+        while gone < prompt and (len(tokens) - gone > max_tokens or sum(counts[gone:]) > room):
+            gone += 1
+        end = gone
+        while (
+            end < len(tokens)
+            and end - gone < max_tokens
+            and (sum(counts[gone : end + 1]) <= room or end == gone)
+        ):
+            end += 1
+        assert (skipped, kept) == (gone, end - gone)
+    batch = encoded.batch(range(len(corpus)))
+    for row, (utterance, skipped, kept) in enumerate(zip(corpus, lost, encoded.lengths)):
+        shown = utterance.tokens[skipped : skipped + kept]
+        ids = [WORDPIECE.special_ids.sep if t == REPLY else WORDPIECE.ids(t)[0] for t in shown]
+        firsts = batch.inputs.firsts[row, :kept]
+        assert batch.inputs.pieces[row, firsts].tolist() == ids
+
+
+def plain(tokens):
+    return Utterance(tokens, ("O",) * len(tokens), "i")

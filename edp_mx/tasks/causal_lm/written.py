@@ -1,0 +1,47 @@
+"""The texts that a model writes for the prompts of a corpus, and how they are scored."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any, Callable, Dict, List, Sequence, Tuple
+
+from edp_mx.data.reply import split_reply
+from edp_mx.data.utterance import REPLY, Utterance
+from edp_mx.metrics.generation import GenerationScores, group_references, score_generated
+from edp_mx.runtime.files import whole_file
+
+Ask = Callable[[Sequence[Sequence[str]]], Sequence[Any]]  # lists of tokens → an answer each
+
+
+def write_replies(
+    utterances: Sequence[Utterance], ask: Ask, *, most: int, out: Path
+) -> GenerationScores:
+    """Have a model reply to the distinct prompts of a corpus, write the replies, and score them.
+
+    Args:
+        ask: the model, such as `TrainedRun.predict`.
+        most: how many prompts are taken, spread evenly over all of them; 0 for all.
+        out: a JSON line each, with the prompt, the text and the references.
+
+    Raises:
+        UserError: an utterance has no `<|reply|>`, or a library is missing.
+    """
+    sides = [split_reply(one.tokens) for one in utterances]
+    prompts, replies = ([" ".join(side) for side in both] for both in zip(*sides))
+    references = _spread(group_references(prompts, replies), most)
+    answers = ask([[*prompt.split(" "), REPLY] for prompt in references])
+    texts = [" ".join(answer.text.split()) for answer in answers]
+    with whole_file(out) as file:
+        for (prompt, wanted), text in zip(references.items(), texts):
+            line = {"prompt": prompt, "text": text, "references": wanted}
+            file.write(f"{json.dumps(line, ensure_ascii=False)}\n".encode())
+    return score_generated(references, texts)
+
+
+def _spread(references: Dict[str, List[str]], most: int) -> Dict[str, List[str]]:
+    """Return so many prompts, evenly spaced."""
+    items: List[Tuple[str, List[str]]] = list(references.items())
+    if not 0 < most < len(items):
+        return references
+    return dict(items[i * len(items) // most] for i in range(most))
