@@ -21,6 +21,7 @@ EXAMPLES = """\
 examples:
   edp-mx evaluate runs/atis_clc-20260101-120000
   edp-mx evaluate RUN --part validation --json
+  edp-mx evaluate RUN --by-label                 # precision, recall and F1 of each label
   edp-mx evaluate RUN --file mine.jsonl          # another annotated file
   edp-mx evaluate RUN --generate 500             # BLEU and so on of replies to 500 prompts
   edp-mx evaluate RUN --generate 500 --set beams=4
@@ -37,6 +38,9 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--file", type=Path, help="score this file or folder of utterances instead")
     add_columns(parser)
+    parser.add_argument(
+        "--by-label", action="store_true", help="also each label, and those taken for each other"
+    )
     parser.add_argument("--generate", type=int, metavar="N",
                         help="also reply to N distinct prompts, 0 for all, and score that; the "
                         "replies are in RUN/generated.jsonl")  # fmt: skip
@@ -48,6 +52,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Predict, score and print."""
     from edp_mx.data.readers import read_utterances
     from edp_mx.reports import baselines
+    from edp_mx.reports.label_tables import label_scores_as_json, label_tables
     from edp_mx.reports.run_without_privacy import describe_without_privacy
     from edp_mx.runs.trained_run import load_run
 
@@ -66,6 +71,7 @@ def run(arguments: argparse.Namespace) -> int:
         refuse_unread(vars(arguments), ["columns"], "without --file the run's own corpus is read")
         utterances = trained.part(arguments.part)
     scores = trained.score(utterances, progress_bar(is_first=True))
+    labelled = trained.labelled(utterances) if arguments.by_label else None
     written = None
     if arguments.generate is not None:
         trained.set_answering(arguments.overrides)
@@ -73,11 +79,14 @@ def run(arguments: argparse.Namespace) -> int:
     for line in baselines.unknown_labels(utterances, trained.vocabulary, task):
         print(line, file=sys.stderr)
     if arguments.json:
-        print(json.dumps({**scores.to_dict(), **(written.to_dict() if written else {})}))
+        more = label_scores_as_json(utterances, labelled) if labelled else {}
+        print(json.dumps({**scores.to_dict(), **(written.to_dict() if written else {}), **more}))
         return 0
     baseline = task.constant_answer(utterances, lambda: trained.part("train"), trained.vocabulary)
     mechanism = None if arguments.file else trained.config.privacy.mechanism
     print("\n".join(each.describe() for each in (scores, written) if each))
+    if labelled:
+        print(f"\n{label_tables(utterances, labelled, label=task.label.split()[-1])}\n")
     print(baselines.describe_baseline(baseline, task))
     if arguments.part == "test" and not arguments.file:
         for line in describe_without_privacy([trained.run]):

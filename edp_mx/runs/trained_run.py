@@ -26,7 +26,7 @@ from edp_mx.runtime.distributed import Workers, device
 from edp_mx.runtime.progress import Progress, no_progress
 from edp_mx.tasks.model import Answer, TaskModel
 from edp_mx.tasks.registry import TASKS
-from edp_mx.tasks.task import Scores, Task
+from edp_mx.tasks.task import LabellingTask, Scores, Task
 from edp_mx.training.evaluate import score_corpus
 
 logger = logging.getLogger(__name__)
@@ -64,6 +64,15 @@ class TrainedRun:
             workers=ALONE,
             progress=progress,
         )
+
+    def labelled(self, utterances: Sequence[Utterance]) -> List[Utterance]:
+        """Return utterances as the model labels them; refuse a task without labels."""
+        task = self.task
+        if not isinstance(task, LabellingTask):
+            raise UserError(f"task: {task.name} has no labels; leave out --by-label")
+        size = self.config.training.evaluation_batch_size
+        batches = evaluation_batches(self._encode(utterances), size)
+        return task.labelled(utterances, self.model.guesses(batches), self.vocabulary)
 
     def set_answering(self, overrides: Sequence[str]) -> None:
         """Have the model answer by settings of its own, such as `beams=4`."""

@@ -6,14 +6,20 @@ import sys
 
 import pytest
 from support.documentation import ROOT, blocks, execute, folder_of_ones_own
+from support.shrunken import FILES, shrunken
 from support.texts import texts, write_table
 
 from edp_mx.data.readers import read_utterances
 from edp_mx.data.synthetic import make_utterances
+from edp_mx.runtime.files import write_csv
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800)]
 FIRST = 3000  # of DSTC8, as somebody's first corpus
 ACCOUNT = "edp-mx account runs/again --json"
+ASK_FOR_A_REPLY = (
+    """\ncurl -sSf -H 'Content-Type: application/json' """
+    """-d '{"text": "name = \\"Aroma\\" <|reply|>"}' http://127.0.0.1:8080/predict"""
+)
 URL = "http://127.0.0.1:8080"
 ASK = (
     f"""\ncurl -sSf -H 'Content-Type: application/json' -d '{{"text": "call mum"}}' {URL}/predict"""
@@ -95,3 +101,22 @@ def test_the_page_on_tasks(tmp_path, generator):
     assert "1,000 utterances" in said and "3 labels" in said
     assert 'always "praise": accuracy ' in said and "F1: macro F1" in said
     assert "a moving film with a splendid cast\n  praise  (" in said
+
+
+def test_the_page_on_generation(corpora, tmp_path):
+    folder_of_ones_own(tmp_path, [])
+    (tmp_path / "data").symlink_to(corpora)
+    rows = [(f'name = "{name}"; food = "{food}"', f"{name} serves {food} food .")
+            for name in ("Aroma", "Bella", "Cosmo", "Delta") for food in ("Thai", "Greek", "French")
+            for _ in range(50)]  # fmt: skip
+    write_csv(tmp_path / "mine.csv", ("prompt", "reply"), rows)
+    for path in (tmp_path / "configs" / "causal_lm").glob("*.yaml"):
+        path.write_text(shrunken(path.read_text(), *FILES, (r"(max_words: )\d+", r"\g<1>400")))
+    script = blocks(ROOT / "docs" / "generation.md")[0].replace("atis snips", "atis --size 100")
+    said = execute(served(script + ASK_FOR_A_REPLY), tmp_path)
+    privacy = json.loads((tmp_path / "runs" / "private_gpt2" / "privacy.json").read_text())
+    assert 7.5 < privacy["holds"]["epsilon"] <= 8
+    assert re.search(r"utterances +600\n", said) and "perplexity" in said and "slot errors" in said
+    written = (tmp_path / "runs" / "private_gpt2" / "generated.jsonl").read_text().splitlines()
+    assert all(json.loads(line)["references"] for line in written)
+    assert "continuation" in json.loads(said.splitlines()[-1])

@@ -402,3 +402,13 @@ def log_delta_of_gaussian(epsilon, mu):
 def test_a_task_that_writes_no_text_says_so(runs):
     said = edp_mx("evaluate", runs / "sgd", "--generate", 2, code=2).stderr
     assert "task: intent_slot writes no text; leave out --generate" in said
+
+
+def test_scores_of_each_label_add_up(runs):
+    found = json.loads(edp_mx("evaluate", runs / "sgd", "--by-label", "--json").stdout)
+    right, there = (sum(of[key] for of in found["labels"]) for key in ("right", "wanted"))
+    assert there == found["utterances"] and right / there == found["intent_accuracy"]
+    slots = sum(of["wanted"] for of in found["slots"])
+    assert slots + there == found["correct"] + found["substitutions"] + found["deletions"]
+    shown = edp_mx("evaluate", runs / "sgd", "--by-label").stdout
+    assert "| intent" in shown and "| slot" in shown and "found instead" in shown

@@ -13,7 +13,7 @@ _NUMBERS = (
     (r"(data\.size=)\d+", r"\g<1>300"),
     (r"(dimension[: ] ?)\d+", r"\g<1>16"),
 )
-_FILES = (
+FILES = (
     (r"(num_layers: )\d+", r"\g<1>2"),
     (r"(num_heads: )\d+", r"\g<1>2"),
     (r"(hidden_size: )\d+", r"\g<1>16"),
@@ -62,7 +62,7 @@ def shrunken_folder(folder, corpora):
     for path in [
         each for name in ("configs", "experiments") for each in (folder / name).rglob("*.yaml")
     ]:
-        text = shrunken(path.read_text(), *_FILES)
+        text = shrunken(path.read_text(), *FILES)
         if path.parent.name == "pretrain":  # whose texts a page makes as long as they are
             text = text.replace("batch_size: 16", "batch_size: 256")
         path.write_text(re.sub(r"(  size: 300\n)(  size: .*\n)+", r"\1", text))
