@@ -39,7 +39,8 @@ SUBCOMMANDS = {
     "attack": "membership inference against a finished run",
     "score": "SER, intent accuracy and slot F1 of predictions",
     "data": "make, fetch, describe and merge corpora; write their text, words and labels",
-    "checkpoint": "import, export and describe pre-trained BERTs",
+    "checkpoint": "fetch, import and describe pre-trained BERTs",
+    "export": "write a trained model for ONNX Runtime or for transformers",
 }
 # An error of the user mostly strikes all workers alike. Rank 0 prints it at once and ends the job;
 # the others speak only if they live for so many seconds more and do not know it to be shared.

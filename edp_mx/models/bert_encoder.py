@@ -31,6 +31,7 @@ from edp_mx.models.id_ranges import check_ids, check_lengths
 from edp_mx.models.infilling import start_from_words
 from edp_mx.models.label_words import label_pieces, label_words
 from edp_mx.models.masked_pieces import MaskedPieceHead
+from edp_mx.models.onnx.bert import bert_graph
 
 
 class BERTEncoder(Encoder):
@@ -227,4 +228,5 @@ FAMILY = Family(
     ),
     write_checkpoint=write_checkpoint,
     sizes=ADOPTED,
+    graph=bert_graph,
 )

@@ -26,7 +26,7 @@ class BiLSTM(gluon.HybridBlock):
         **block: str,
     ) -> None:
         super().__init__(**block)
-        self._num_layers = num_layers
+        self.num_layers = num_layers
         with self.name_scope():
             self.dropout = nn.Dropout(dropout)
             for layer in range(num_layers):
@@ -38,7 +38,7 @@ class BiLSTM(gluon.HybridBlock):
 
     def hybrid_forward(self, F, inputs, lengths):
         states = inputs
-        for layer in range(self._num_layers):
+        for layer in range(self.num_layers):
             if layer:
                 states = self.dropout(states)
             mirrored = F.SequenceReverse(states, lengths, use_sequence_length=True)  # (T, N, I)

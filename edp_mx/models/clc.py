@@ -16,6 +16,7 @@ from edp_mx.models.bilstm import BiLSTM
 from edp_mx.models.char_cnn import CharCNN
 from edp_mx.models.encoder import Encoder, Family, ModelConfig
 from edp_mx.models.id_ranges import check_ids, check_lengths
+from edp_mx.models.onnx.clc import clc_graph
 from edp_mx.models.pooling import POOLINGS, Pooling
 from edp_mx.runtime.limits import MOST_LAYERS, MOST_WIDE
 from edp_mx.runtime.settings import SettingError, setting
@@ -142,4 +143,6 @@ def build_encoder(config: CLCConfig, data: DataConfig, vocabulary: Vocabulary) -
 
 _SIZES = ("character_dimension", "character_filters", "character_width", "hidden_size",
           "num_layers")  # fmt: skip
-FAMILY = Family("clc", CLCConfig, has_pieces=False, build=build_encoder, sizes=_SIZES)
+FAMILY = Family(
+    "clc", CLCConfig, has_pieces=False, build=build_encoder, sizes=_SIZES, graph=clc_graph
+)

@@ -156,6 +156,8 @@ class Family:
         write_checkpoint: writes them, as that of `checkpoints.huggingface` does; None where no
             layout has a place for them.
         sizes: the settings below `model` in which a model and its start must agree.
+        graph: (`onnx.graph.Graph`, encoder) → the values of states and pooled in the graph; None
+            for a family that cannot be exported.
     """
 
     name: str
@@ -169,3 +171,4 @@ class Family:
     checkpoint_of: Optional[Callable[[Any, Tokenizer], Any]] = None
     write_checkpoint: Optional[Callable[..., None]] = None
     sizes: Tuple[str, ...] = ()
+    graph: Optional[Callable[[Any, Any], Tuple[str, str]]] = None

@@ -58,12 +58,12 @@ class MaskState(MaskedTransform):
 
     def __init__(self, config: BERTConfig, *, place: int, **block: str) -> None:
         super().__init__(config, **block)
-        self._place = place
+        self.place = place
 
     def hybrid_forward(self, F, states, piece_lengths):
-        start = F.zeros_like(piece_lengths) if self._place >= 0 else piece_lengths  # (N,)
+        start = F.zeros_like(piece_lengths) if self.place >= 0 else piece_lengths  # (N,)
         rows = F.contrib.arange_like(piece_lengths, axis=0)  # (N,)
-        places = F.stack(rows, start + self._place, axis=0)  # (2, N)
+        places = F.stack(rows, start + self.place, axis=0)  # (2, N)
         return self.transformed(F.gather_nd(states, places))
 
 

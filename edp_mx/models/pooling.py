@@ -29,17 +29,17 @@ class Pooling(gluon.HybridBlock):
 
     def __init__(self, kind: str, **block: str) -> None:
         super().__init__(**block)
-        self._kind = kind
+        self.kind = kind
         if kind == "max":
             self.first_max = FirstMax(axis=1)
 
     def hybrid_forward(self, F, states, lengths):
-        if self._kind == "first":
+        if self.kind == "first":
             return F.squeeze(F.slice_axis(states, axis=1, begin=0, end=1), axis=1)
         by_length = {"sequence_length": lengths, "use_sequence_length": True, "axis": 1}
-        if self._kind == "last":
+        if self.kind == "last":
             return F.SequenceLast(states, **by_length)
-        if self._kind == "mean":
+        if self.kind == "mean":
             total = F.sum(F.SequenceMask(states, **by_length), axis=1)  # (N, H)
             return F.broadcast_div(total, F.expand_dims(lengths, 1))
         lowest = F.SequenceMask(states, value=-3.0e38, **by_length)  # (N, T, H)

@@ -23,13 +23,14 @@ from edp_mx.runs.build_training import Training, build_training
 from edp_mx.runs.corpus_budget import refuse_overdraft
 from edp_mx.runs.epoch_report import EpsilonSoFar, describe_epoch
 from edp_mx.runs.epoch_sums import begin_of, clipping_of, sums_of
-from edp_mx.runs.export import export
+from edp_mx.runs.exported.huggingface import write_huggingface
 from edp_mx.runs.interrupted import resumes_with
 from edp_mx.runs.ledger_evidence import END
 from edp_mx.runs.prepare import prepare, short_hash
 from edp_mx.runs.record import make_record
-from edp_mx.runs.run_directory import RunDirectory
+from edp_mx.runs.run_directory import MODEL, RunDirectory
 from edp_mx.runs.start_of_run import has_started, refuse_lost, refuse_other_start, write_start
+from edp_mx.runs.trained_run import TrainedRun
 from edp_mx.runtime.blas_in_use import warn_of_slow_kernels
 from edp_mx.runtime.distributed import Workers
 from edp_mx.runtime.npz import Arrays
@@ -89,8 +90,7 @@ class _Run:
         self.config, self.directory, self.training = config, directory, training
         self.loop, self.spending, self.progress = training.loop, training.spending, progress
         self.workers, self.model = self.loop.workers, training.model
-        self.average = training.loop.average
-        self.task = TASKS[config.task]
+        self.average, self.task = training.loop.average, TASKS[config.task]
         self.selection = Selection(self.model, config.training)
         self.num_epochs = config.training.epochs
         self.begin, self.seconds = EpochSoFar(), 0.0  # the part before an interruption
@@ -117,7 +117,8 @@ class _Run:
             }
             refuse_lost(self.directory)
             if self.task.is_start:
-                export(self.directory, self.config, self.model, prepared.vocabulary)
+                own = TrainedRun(self.directory, self.config, prepared.vocabulary, self.model)
+                write_huggingface(own, own.run.path / MODEL)
             self.directory.write("record", make_record(self.directory, self.config, results))
             self.directory.finish(results)
         return scores

@@ -24,7 +24,7 @@ class BiLSTM(bilstm.BiLSTM):
 
     def hybrid_forward(self, F, inputs, lengths):
         states, lengths = inputs, F.cast(lengths, "float32")
-        for layer in range(self._num_layers):
+        for layer in range(self.num_layers):
             if layer:
                 states = self.dropout(states)
             lstms = [getattr(self, f"{direction}{layer}") for direction in DIRECTIONS]

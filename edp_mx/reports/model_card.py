@@ -1,0 +1,189 @@
+"""The model card of an exported model: README.md with the front matter that model hubs read."""
+
+from __future__ import annotations
+
+import textwrap
+from typing import Any, Dict, List, Optional
+
+import yaml
+
+from edp_mx.reports.explanation import NO_MECHANISM_PAGE, explain_by_section
+from edp_mx.reports.ledger_report import account_of, is_without_privacy
+from edp_mx.reports.table import render_table
+from edp_mx.runs.ancestors import origin_of
+from edp_mx.runs.exported.huggingface import needs_modeling
+from edp_mx.runs.file_types import Results
+from edp_mx.runs.trained_run import TrainedRun
+
+CARD = "README.md"
+_LIBRARIES = {"onnx": "onnx", "huggingface": "transformers"}
+# Of the page that `edp-mx explain` prints.
+_SAID = ("WHO IS PROTECTED", "WHAT CAME IN WITHOUT NOISE, AND WHO CALLS IT PUBLIC",
+         "DIFFERENCES FROM THE PLAN", "WHAT NO EPSILON HERE COVERS")  # fmt: skip
+_PIPELINES = (("slots", "token-classification"), ("intents", "text-classification"))
+_CARD = """\
+---
+{front}---
+
+# {name}
+
+{kind}, trained by edp_mx with the privacy mechanism {mechanism}. {start}
+
+## Use
+
+{use}
+
+## Scores
+
+On the test part of its corpus, {corpus}, beside the best constant answer:
+
+{scores}
+
+## Privacy
+
+{privacy}
+
+## Limits
+
+{limits}
+"""
+_SCRIPT = """\
+`python {script}.py "an utterance"` needs {needed}, and neither MXNet nor edp_mx. From Python, in
+this folder:
+
+```python
+from {script} import Model
+print(*Model().answers(["an utterance"]))
+```"""
+_PIPELINE = """\
+```python
+from transformers import pipeline
+print(pipeline("{task}", "PATH_OF_THIS_FOLDER")("{text}"))
+```"""
+
+
+def model_card(trained: TrainedRun, *, to: str) -> str:
+    """Return the card: what the model is, its scores, its privacy and its limits.
+
+    Args:
+        to: the value of `--to`.
+
+    Raises:
+        UserError: the run has not trained to its end, or its ledger cannot be believed.
+    """
+    config, sources = trained.config, _sources(trained)
+    start = f"It starts from {'; '.join(sources)}." if sources else ""
+    return _CARD.format(
+        front=yaml.safe_dump(_front(trained, to), sort_keys=False, allow_unicode=True),
+        name=_name(trained),
+        kind=_kind(trained),
+        mechanism=config.privacy.mechanism,
+        start=f"{start} `origin.json` has all that was read for it, as keyed hashes.".strip(),
+        use=_use(trained, to),
+        corpus=config.data.corpus,
+        scores=_scores(trained),
+        privacy=_privacy(trained),
+        limits="\n".join(f"- {text}" for text in _limits(trained)),
+    )
+
+
+def _use(trained: TrainedRun, to: str) -> str:
+    """Return how the model is asked."""
+    has_pieces = trained.vocabulary.tokenizer is not None
+    if to == "onnx":
+        needed = f"numpy{', tokenizers' * has_pieces} and onnxruntime"
+        return _SCRIPT.format(script="answer", needed=needed)
+    if needs_modeling(trained):
+        needed = "numpy, tokenizers, torch and transformers"
+        return _SCRIPT.format(script="modeling", needed=needed)
+    task = _pipeline(trained)
+    text = "a [MASK] text" if task == "fill-mask" else "an utterance"
+    return _PIPELINE.format(task=task, text=text)
+
+
+def _pipeline(trained: TrainedRun) -> str:
+    """Return what model hubs call the task."""
+    return next((tag for head, tag in _PIPELINES if head in trained.model.heads), "fill-mask")
+
+
+def _front(trained: TrainedRun, to: str) -> Dict[str, Any]:
+    """Return the front matter: licence, library, tags and metrics."""
+    config, task = trained.config, trained.task
+    licences = {source.rpartition(", ")[2].lower() for source in _sources(trained)}
+    corpus, test = config.data.corpus, trained.run.scores()
+    pipeline = _pipeline(trained)
+    metrics = [{"type": m.key, "name": m.name, "value": test[m.key]} for m in task.metrics]
+    result = {
+        "task": {"type": pipeline},
+        "dataset": {"type": corpus, "name": corpus, "split": "test"},
+        "metrics": metrics,
+    }
+    return {
+        "license": licences.pop() if len(licences) == 1 else "unknown",
+        "library_name": _LIBRARIES[to],
+        "pipeline_tag": pipeline,
+        "tags": ["edp_mx", "differential-privacy", config.privacy.mechanism, config.model.family],
+        "metrics": [metric.key for metric in task.metrics],
+        "model-index": [{"name": _name(trained), "results": [result]}],
+    }
+
+
+def _name(trained: TrainedRun) -> str:
+    return trained.run.path.resolve().name
+
+
+def _kind(trained: TrainedRun) -> str:
+    """Return what the model is, in words."""
+    labels, config = trained.vocabulary, trained.config
+    counts = []
+    if "intents" in trained.model.heads:
+        counts.append(f"{len(labels.intents)} labels of an utterance")
+    if "slots" in trained.model.heads:
+        counts.append(f"{sum(tag[:2] == 'B-' for tag in labels.slots)} slots")
+    known = f", {' and '.join(counts)}" if counts else ""
+    model = f"model.family {config.model.family}, model.trained {config.model.trained}"
+    return f"A model for the task {config.task} ({model}){known}"
+
+
+def _sources(trained: TrainedRun) -> List[str]:
+    """Return the public encoders that it descends from: repository, revision and licence."""
+    return [origin.source for origin in origin_of(trained.run.path) if origin.source]
+
+
+def _scores(trained: TrainedRun) -> str:
+    """Return the table of scores, and of the constant answer's where there are any."""
+    task, test = trained.task, trained.run.scores()
+    baseline: Optional[Any] = trained.run.load(Results).baseline
+    rows = [["this model", *(metric.of(test) for metric in task.metrics)]]
+    if baseline:
+        constant = [metric.of(baseline) for metric in task.metrics]
+        rows.append([task.describe_constant(baseline), *constant])
+    return render_table(["", *(metric.heading for metric in task.metrics)], rows)
+
+
+def _privacy(trained: TrainedRun) -> str:
+    """Return what `edp-mx explain` says, without the tables."""
+    path = trained.run.path
+    if is_without_privacy(path):
+        return "\n".join(NO_MECHANISM_PAGE.splitlines()[:2])
+    sections = dict(explain_by_section(account_of(path)))
+    parts = ["\n".join(sections["IN SHORT"])]
+    for title in _SAID:
+        if title in sections:
+            parts.append(f"### {title.capitalize()}\n\n" + "\n".join(sections[title]))
+    return "\n\n".join(parts)
+
+
+def _limits(trained: TrainedRun) -> List[str]:
+    """Return what a user of the model must know, a sentence or two each."""
+    data, vocabulary = trained.config.data, trained.vocabulary
+    pieces = "" if vocabulary.tokenizer is None else f" or {data.max_pieces} word pieces"
+    cut = {"blanks": "at blanks", "punctuation": "into words and punctuation marks"}[data.cut]
+    found = [
+        f"A text is cut {cut}; what is beyond {data.max_tokens} tokens{pieces} is not read.",
+        "It always answers with a label that it knows, also to what is about something else.",
+        "Confidences are not calibrated, and membership attacks read them: do not show strangers "
+        "more than two digits.",
+        "The scores are those of texts like the ones that it was trained on.",
+    ]
+    return ["\n  ".join(textwrap.wrap(text, 78)) for text in found]

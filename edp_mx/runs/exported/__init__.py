@@ -1,0 +1,1 @@
+"""Models that leave: trained runs as folders that are used without MXNet."""

@@ -1,0 +1,41 @@
+"""Answer utterances with model.onnx: numpy and onnxruntime, and tokenizers for word pieces.
+
+python answer.py "call my parents"        # or one utterance per line on standard input
+"""
+
+import json
+import sys
+from pathlib import Path
+
+import onnxruntime
+from decode import Decoder
+from encode import Encoder
+
+FOLDER = Path(__file__).resolve().parent
+AT_ONCE = 64
+
+
+class Model:
+    """The model of a folder, by default the one of this file."""
+
+    def __init__(self, folder=FOLDER):
+        about = json.loads((folder / "model.json").read_text(encoding="utf-8"))
+        graph = str(folder / "model.onnx")
+        self.session = onnxruntime.InferenceSession(graph, providers=["CPUExecutionProvider"])
+        self.encoder, self.decoder = Encoder(folder, about), Decoder(about)
+
+    def answers(self, texts):
+        """Yield an answer per text; each text needs at least one word."""
+        inputs, rows, counts = self.encoder(texts)
+        asked = {each.name: inputs[each.name] for each in self.session.get_inputs()}
+        scores, *emissions = self.session.run(None, asked)  # (N, I), and with slots (N, T, K)
+        for n, (tokens, count) in enumerate(zip(rows, counts)):
+            yield self.decoder(tokens, scores[n], *(each[n, :count] for each in emissions))
+
+
+if __name__ == "__main__":
+    model = Model()
+    given = sys.argv[1:] or [line for line in sys.stdin if line.strip()]
+    for start in range(0, len(given), AT_ONCE):
+        for answer in model.answers(given[start : start + AT_ONCE]):
+            print(json.dumps(answer, ensure_ascii=False))

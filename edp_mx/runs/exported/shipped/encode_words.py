@@ -1,0 +1,35 @@
+"""From texts to the inputs of model.onnx: ids of words and of their characters."""
+
+import re
+
+import numpy as np
+
+UNKNOWN = 1  # 0 is padding
+
+
+class Encoder:
+    def __init__(self, folder, about):  # noqa: ARG002 (it has no pieces to read there)
+        self.about = about
+        self.words = {word: i for i, word in enumerate(about["words"])}
+        self.characters = {character: i for i, character in enumerate(about["characters"])}
+
+    def __call__(self, texts):
+        """Return the inputs, and of each text all tokens and how many of them the model reads.
+
+        Shapes: words (N, T), characters (N, T, C), lengths (N,), padded with 0.
+        """
+        about = self.about
+        rows = [re.findall(about["token_pattern"], text) for text in texts]
+        lengths = np.array([min(len(row), about["max_tokens"]) for row in rows])  # (N,)
+        words = np.zeros((len(rows), lengths.max()), np.int64)  # (N, T)
+        longest = max(len(token) for row in rows for token in row)
+        most = min(longest, about["max_characters"])
+        characters = np.zeros((*words.shape, most), np.int64)  # (N, T, C)
+        for n, row in enumerate(rows):
+            for t, token in enumerate(row[: lengths[n]]):
+                word = token.lower() if about["lowercase"] else token
+                words[n, t] = self.words.get(word, UNKNOWN)
+                ids = [self.characters.get(c, UNKNOWN) for c in token[:most]]
+                characters[n, t, : len(ids)] = ids
+        inputs = {"words": words, "characters": characters, "lengths": lengths}
+        return inputs, rows, lengths
