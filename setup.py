@@ -28,15 +28,18 @@ LIVING = [
     "tqdm>=4.60",
 ]
 SERVE = ["h11>=0.16,<1", "prometheus-client>=0.17"]
+ONNX = ["onnx>=1.14,<2", "onnxruntime>=1.15,<2"]  # `edp-mx export --to onnx`, and what asks it
 GENERATION = ["nltk>=3.8", "rouge-score>=0.1.2", "sacrebleu>=2.3,<3"]  # scores of generated text
 EXTRAS = {
     "cpu": ["mxnet==1.9.1"],
     "cu112": ["mxnet-cu112==1.9.1"],
     "serve": SERVE,
     "generation": GENERATION,
+    "onnx": ONNX,
     "dev": [
         *SERVE,
         *GENERATION,
+        *ONNX,
         "hypothesis>=6",
         "pytest>=7",
         "pytest-timeout>=2",
@@ -108,6 +111,7 @@ setup(
             "models/quick/native/*",
             "reports/templates/*",
             "runs/*.jinja",
+            "runs/exported/shipped/*.py",
             "runtime/kernels.c",
             "runtime/numbers.h",
         ]

@@ -46,7 +46,7 @@ def test_an_utterance_that_is_too_long_is_cut_counted_and_still_understood(folde
 
 def test_edp_sgd_from_a_checkpoint_with_frozen_layers(folder):
     """Export, start from it, and see that what is frozen has not moved."""
-    edp_mx("checkpoint", "export", folder / "sgd", "--out", folder / "checkpoint")
+    edp_mx("export", folder / "sgd", "--to", "huggingface", "--out", folder / "checkpoint")
     settings = [*TINY, f"model.checkpoint={folder / 'checkpoint'}",
                 "data.vocabulary.source=checkpoint", "model.is_embedding_trainable=false",
                 "model.frozen_layers=1", "training.epochs=1",
@@ -113,7 +113,7 @@ def test_what_does_not_go_together_is_refused(folder, tmp_path, settings, told):
 
 def test_a_checkpoint_of_another_size_is_refused_with_what_to_leave_out(folder, tmp_path):
     if not (folder / "checkpoint").exists():
-        edp_mx("checkpoint", "export", folder / "sgd", "--out", folder / "checkpoint")
+        edp_mx("export", folder / "sgd", "--to", "huggingface", "--out", folder / "checkpoint")
     result = edp_mx("train", folder / "sgd.yaml", "--run", tmp_path / "run", "--set", *TINY,
                     f"model.checkpoint={folder / 'checkpoint'}", "model.hidden_size=64",
                     "data.vocabulary.source=checkpoint", code=2)  # fmt: skip

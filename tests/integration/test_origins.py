@@ -41,7 +41,7 @@ def place(tmp_path_factory):
         text = CONFIG.replace("CONFIGS", str(CONFIGS)).replace("MECHANISM", mechanism)
         (place / f"{mechanism}.yaml").write_text(text.replace("PLACE", str(place)))
     edp_mx("train", place / "sgd.yaml", "--run", place / "A")
-    edp_mx("checkpoint", "export", place / "A", "--out", place / "exp")
+    edp_mx("export", place / "A", "--to", "huggingface", "--out", place / "exp")
     return place
 
 
@@ -79,7 +79,7 @@ def test_a_detour_by_another_corpus_and_a_second_export_forgets_nothing(place):
         f"model.checkpoint={place / 'exp'}",
     ]
     edp_mx("train", place / "sgd.yaml", "--run", place / "B", "--set", *settings)
-    edp_mx("checkpoint", "export", place / "B", "--out", place / "exp_of_B")
+    edp_mx("export", place / "B", "--to", "huggingface", "--out", place / "exp_of_B")
     said = heads(place, "exp_of_B")
     assert f"epsilon that holds infinite: {PIECES}; {OWN}" in said
     assert "start: B, trained on other without privacy, declared other than this corpus" in said
@@ -94,7 +94,7 @@ def test_a_run_from_an_export_has_no_epsilon(place):
     edp_mx("train", place / "dp_sgd.yaml", "--run", run, "--set", *settings)
     privacy = read(run, "privacy")
     assert privacy["holds"]["epsilon"] is None and OWN in privacy["holds"]["reason"]
-    edp_mx("checkpoint", "export", run, "--out", place / "exp_of_C")
+    edp_mx("export", run, "--to", "huggingface", "--out", place / "exp_of_C")
     (first, second) = json.loads((place / "exp_of_C" / "origin.json").read_text())["origin"]
     assert (first["how"], first["epsilon"], second["how"]) == ("dp_sgd", None, "none")
     said = "A, trained on mine without privacy, which is this corpus, or may be"

@@ -68,9 +68,14 @@ def write_huggingface(trained: TrainedRun, out: Path) -> None:
 
 
 def needs_modeling(trained: TrainedRun) -> bool:
-    """Whether a BERT with labels is none that a class of transformers computes."""
+    """Whether a BERT with labels is none that classes of transformers compute from a text.
+
+    Only of word pieces are those of a text the pieces of its tokens.
+    """
     config, heads = trained.config.model, trained.model.heads
     is_plain = getattr(config, "features", "last") == "last" and config.intents == "pooled"
+    tokenizer = trained.vocabulary.tokenizer
+    is_plain = is_plain and tokenizer is not None and tokenizer.kind == WordPiece.kind
     return "slots" in heads or ("intents" in heads and not is_plain)
 
 

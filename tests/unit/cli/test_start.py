@@ -14,7 +14,7 @@ from edp_mx.errors import UserError
 
 ACTIONS = {
     "audit": ("noise", "step", "one-run"),
-    "checkpoint": ("import", "export", "describe"),
+    "checkpoint": ("import", "describe"),
     "data": ("make", "fetch", "describe", "text", "merge", "train-embeddings"),
 }
 COMMANDS = [(name, *action) for name in SUBCOMMANDS for action in [(), *zip(ACTIONS.get(name, ()))]]
