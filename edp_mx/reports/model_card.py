@@ -7,9 +7,10 @@ from typing import Any, Dict, List, Optional
 
 import yaml
 
+from edp_mx.dp.accounting.ledger_account import LedgerAccount
 from edp_mx.reports.explanation import NO_MECHANISM_PAGE, explain_by_section
 from edp_mx.reports.ledger_report import account_of, is_without_privacy
-from edp_mx.reports.table import render_table
+from edp_mx.reports.table import WIDTH, render_table
 from edp_mx.runs.ancestors import origin_of
 from edp_mx.runs.exported.huggingface import needs_modeling
 from edp_mx.runs.file_types import Results
@@ -27,7 +28,7 @@ _CARD = """\
 
 # {name}
 
-{kind}, trained by edp_mx with the privacy mechanism {mechanism}. {start}
+{intro}
 
 ## Use
 
@@ -48,8 +49,8 @@ On the test part of its corpus, {corpus}, beside the best constant answer:
 {limits}
 """
 _SCRIPT = """\
-`python {script}.py "an utterance"` needs {needed}, and neither MXNet nor edp_mx. From Python, in
-this folder:
+`python {script}.py "an utterance"` needs {needed}, and neither MXNet nor edp_mx.
+From Python, in this folder:
 
 ```python
 from {script} import Model
@@ -71,19 +72,18 @@ def model_card(trained: TrainedRun, *, to: str) -> str:
     Raises:
         UserError: the run has not trained to its end, or its ledger cannot be believed.
     """
-    config, sources = trained.config, _sources(trained)
-    start = f"It starts from {'; '.join(sources)}." if sources else ""
+    path = trained.run.path
+    account = None if is_without_privacy(path) else account_of(path)
+    front = _front(trained, to, is_private=account is not None and not account.spent.holds.reasons)
     return _CARD.format(
-        front=yaml.safe_dump(_front(trained, to), sort_keys=False, allow_unicode=True),
+        front=yaml.safe_dump(front, sort_keys=False, allow_unicode=True),
         name=_name(trained),
-        kind=_kind(trained),
-        mechanism=config.privacy.mechanism,
-        start=f"{start} `origin.json` has all that was read for it, as keyed hashes.".strip(),
+        intro=_intro(trained),
         use=_use(trained, to),
-        corpus=config.data.corpus,
+        corpus=trained.config.data.corpus,
         scores=_scores(trained),
-        privacy=_privacy(trained),
-        limits="\n".join(f"- {text}" for text in _limits(trained)),
+        privacy=_privacy(account),
+        limits="\n".join(_limits(trained)),
     )
 
 
@@ -106,9 +106,14 @@ def _pipeline(trained: TrainedRun) -> str:
     return next((tag for head, tag in _PIPELINES if head in trained.model.heads), "fill-mask")
 
 
-def _front(trained: TrainedRun, to: str) -> Dict[str, Any]:
-    """Return the front matter: licence, library, tags and metrics."""
+def _front(trained: TrainedRun, to: str, *, is_private: bool) -> Dict[str, Any]:
+    """Return the front matter: licence, library, tags and metrics.
+
+    Args:
+        is_private: whether the ε that holds is finite.
+    """
     config, task = trained.config, trained.task
+    private = ["differential-privacy", config.privacy.mechanism] if is_private else []
     licences = {source.rpartition(", ")[2].lower() for source in _sources(trained)}
     corpus, test = config.data.corpus, trained.run.scores()
     pipeline = _pipeline(trained)
@@ -122,7 +127,7 @@ def _front(trained: TrainedRun, to: str) -> Dict[str, Any]:
         "license": licences.pop() if len(licences) == 1 else "unknown",
         "library_name": _LIBRARIES[to],
         "pipeline_tag": pipeline,
-        "tags": ["edp_mx", "differential-privacy", config.privacy.mechanism, config.model.family],
+        "tags": ["edp_mx", config.model.family, *private],
         "metrics": [metric.key for metric in task.metrics],
         "model-index": [{"name": _name(trained), "results": [result]}],
     }
@@ -132,17 +137,24 @@ def _name(trained: TrainedRun) -> str:
     return trained.run.path.resolve().name
 
 
-def _kind(trained: TrainedRun) -> str:
-    """Return what the model is, in words."""
-    labels, config = trained.vocabulary, trained.config
-    counts = []
+def _intro(trained: TrainedRun) -> str:
+    """Return what the model is and where it comes from, in words."""
+    labels, config, sources = trained.vocabulary, trained.config, _sources(trained)
+    known = []
     if "intents" in trained.model.heads:
-        counts.append(f"{len(labels.intents)} labels of an utterance")
+        known.append(f"{len(labels.intents)} labels of an utterance")
     if "slots" in trained.model.heads:
-        counts.append(f"{sum(tag[:2] == 'B-' for tag in labels.slots)} slots")
-    known = f", {' and '.join(counts)}" if counts else ""
-    model = f"model.family {config.model.family}, model.trained {config.model.trained}"
-    return f"A model for the task {config.task} ({model}){known}"
+        known.append(f"{sum(tag[:2] == 'B-' for tag in labels.slots)} slots")
+    how = "without a privacy mechanism"
+    if config.privacy.mechanism != "none":
+        how = f"with the privacy mechanism {config.privacy.mechanism}"
+    text = (
+        f"A model for the task {config.task}, trained by edp_mx {how} (model.family "
+        f"{config.model.family}, model.trained {config.model.trained}). "
+    )
+    text += f"It knows {' and '.join(known)}. " if known else ""
+    text += f"It starts from {'; '.join(sources)}. " if sources else ""
+    return _wrapped(f"{text}`origin.json` has all that was read for it, as keyed hashes.")
 
 
 def _sources(trained: TrainedRun) -> List[str]:
@@ -161,12 +173,11 @@ def _scores(trained: TrainedRun) -> str:
     return render_table(["", *(metric.heading for metric in task.metrics)], rows)
 
 
-def _privacy(trained: TrainedRun) -> str:
-    """Return what `edp-mx explain` says, without the tables."""
-    path = trained.run.path
-    if is_without_privacy(path):
+def _privacy(account: Optional[LedgerAccount]) -> str:
+    """Return what `edp-mx explain` says, without its table."""
+    if account is None:
         return "\n".join(NO_MECHANISM_PAGE.splitlines()[:2])
-    sections = dict(explain_by_section(account_of(path)))
+    sections = dict(explain_by_section(account))
     parts = ["\n".join(sections["IN SHORT"])]
     for title in _SAID:
         if title in sections:
@@ -186,4 +197,8 @@ def _limits(trained: TrainedRun) -> List[str]:
         "more than two digits.",
         "The scores are those of texts like the ones that it was trained on.",
     ]
-    return ["\n  ".join(textwrap.wrap(text, 78)) for text in found]
+    return [_wrapped(f"- {text}", indent="  ") for text in found]
+
+
+def _wrapped(text: str, indent: str = "") -> str:
+    return textwrap.fill(text, WIDTH, subsequent_indent=indent, break_long_words=False)

@@ -58,14 +58,16 @@ class Decoder:
             path.append(int(way[path[-1]]))
         return path[::-1]
 
+    @np.errstate(divide="ignore")  # the logarithm of what is too small to matter
     def marginals(self, emissions):
         """Return the probability of each tag at each token. Shapes: (T, K) → (T, K)."""
-        forward, backward = [self.start + emissions[0]], [self.end]
+        moves = np.exp(self.transitions - self.transitions.max())  # (K from, K to)
+        forward, backward = [self.start + emissions[0]], [self.end]  # up to a constant each
         for row in emissions[1:]:
-            moves = forward[-1][:, None] + self.transitions
-            forward.append(np.logaddexp.reduce(moves, axis=0) + row)
+            before = np.exp(forward[-1] - forward[-1].max())
+            forward.append(np.log(before @ moves) + row)
         for row in emissions[:0:-1]:
-            moves = self.transitions + row + backward[-1]
-            backward.append(np.logaddexp.reduce(moves, axis=1))
+            after = row + backward[-1]
+            backward.append(np.log(moves @ np.exp(after - after.max())))
         logs = np.add(forward, backward[::-1])  # (T, K)
         return np.exp(logs - np.logaddexp.reduce(logs, axis=1, keepdims=True))

@@ -1,6 +1,7 @@
 """From texts to the inputs of model.onnx: ids of word pieces, and where each token begins."""
 
 import re
+from functools import lru_cache
 
 import numpy as np
 from tokenizers import Tokenizer
@@ -10,8 +11,9 @@ class Encoder:
     def __init__(self, folder, about):
         self.about = about
         self.tokenizer = Tokenizer.from_file(str(folder / "pieces.json"))
+        self.spelled = lru_cache(1 << 16)(self.pieces_of)
 
-    def spelled(self, token):
+    def pieces_of(self, token):
         """Return the pieces of one token, at least one."""
         about = self.about
         if token in about["special"]:

@@ -33,10 +33,7 @@ class Model(torch.nn.Module):
         self.eval()
 
     def forward(self, pieces, piece_lengths, firsts):
-        """Return scores of labels (N, I), and of tags (N, T, K) where there are slots.
-
-        Shapes: pieces (N, P), piece_lengths (N,), firsts (N, T), the places of first pieces.
-        """
+        """Return scores of labels (N, I), and of tags (N, T, K); (N, P), (N,), (N, T) → these."""
         mask = torch.arange(pieces.shape[1]) < piece_lengths[:, None]  # (N, P)
         found = self.bert(pieces, attention_mask=mask.long(), output_hidden_states=True)
         layers = found.hidden_states[1:]  # (N, P, H) each
