@@ -26,7 +26,9 @@ def on_files(files, config):
     index = ["# API", "", "One page per room of the package, made from its docstrings.", ""]
     for room in ROOMS:
         folder = ROOT / "edp_mx" / room
-        modules = sorted(p.relative_to(ROOT) for p in folder.rglob("*.py") if p.stem[0] != "_")
+        packages = [path.parent for path in sorted(folder.rglob("__init__.py"))]
+        paths = sorted(path for package in packages for path in package.glob("[!_]*.py"))
+        modules = [path.relative_to(ROOT) for path in paths]
         names = [".".join(path.with_suffix("").parts) for path in modules]
         text = "\n\n".join([f"# {room}", *(f"::: {name}" for name in names)])
         files.append(File.generated(config, f"api/{room}.md", content=text))

@@ -68,14 +68,13 @@ def write_huggingface(trained: TrainedRun, out: Path) -> None:
 
 
 def needs_modeling(trained: TrainedRun) -> bool:
-    """Whether a BERT with labels is none that classes of transformers compute from a text.
+    """Whether no class of transformers computes the answers of a BERT with labels.
 
-    Only of word pieces are those of a text the pieces of its tokens.
+    With word pieces, but not with others, those of a text are the pieces of its tokens.
     """
     config, heads = trained.config.model, trained.model.heads
-    is_plain = getattr(config, "features", "last") == "last" and config.intents == "pooled"
-    tokenizer = trained.vocabulary.tokenizer
-    is_plain = is_plain and tokenizer is not None and tokenizer.kind == WordPiece.kind
+    reads_start = getattr(config, "features", "last") == "last" and config.intents == "pooled"
+    is_plain = reads_start and isinstance(trained.vocabulary.tokenizer, WordPiece)
     return "slots" in heads or ("intents" in heads and not is_plain)
 
 

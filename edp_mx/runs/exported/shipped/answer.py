@@ -34,8 +34,8 @@ class Model:
 
 
 if __name__ == "__main__":
-    model = Model()
-    given = sys.argv[1:] or [line for line in sys.stdin if line.strip()]
+    lines = sys.argv[1:] or sys.stdin.buffer.read().decode("utf-8").split("\n")
+    model, given = Model(), [*filter(str.strip, lines)]
     for start in range(0, len(given), AT_ONCE):
         for answer in model.answers(given[start : start + AT_ONCE]):
-            print(json.dumps(answer, ensure_ascii=False))
+            print(json.dumps(answer))

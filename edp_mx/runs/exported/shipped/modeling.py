@@ -33,7 +33,7 @@ class Model(torch.nn.Module):
         self.eval()
 
     def forward(self, pieces, piece_lengths, firsts):
-        """Return scores of labels (N, I), and of tags (N, T, K); (N, P), (N,), (N, T) → these."""
+        """Score labels, and tags of tokens. Shapes: (N, P), (N,), (N, T) → (N, I), (N, T, K)."""
         mask = torch.arange(pieces.shape[1]) < piece_lengths[:, None]  # (N, P)
         found = self.bert(pieces, attention_mask=mask.long(), output_hidden_states=True)
         layers = found.hidden_states[1:]  # (N, P, H) each
@@ -75,5 +75,6 @@ class Model(torch.nn.Module):
 
 
 if __name__ == "__main__":
-    for answer in Model().answers(sys.argv[1:]):
-        print(json.dumps(answer, ensure_ascii=False))
+    model = Model()
+    for text in filter(str.strip, sys.argv[1:]):
+        print(json.dumps(*model.answers([text])))
