@@ -56,7 +56,7 @@ def write_huggingface(trained: TrainedRun, out: Path) -> None:
     more: Dict[str, Any] = {}
     if has_labels and needs_modeling(trained):
         more = _heads(trained)
-        write_json(out / ABOUT, {**about(trained), **_read_by_modeling(trained, config)})
+        write_json(out / ABOUT, {**about(trained), **_read_by_modeling(trained)})
         write_scripts(trained, out, "modeling.py")
     elif has_labels:
         more = _sequence_head(trained)
@@ -103,8 +103,10 @@ def _heads(trained: TrainedRun) -> Dict[str, Any]:
     return {"more_tensors": tensors, "more_settings": settings}
 
 
-def _read_by_modeling(trained: TrainedRun, config: BERTConfig) -> Dict[str, Any]:
+def _read_by_modeling(trained: TrainedRun) -> Dict[str, Any]:
     """Return what `modeling.py` reads beside the settings of the other scripts."""
+    config = trained.config.model
+    assert isinstance(config, BERTConfig)
     mask = trained.model.encoder.bert.mask_state
     return {
         "features": config.features,
