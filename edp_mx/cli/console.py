@@ -67,19 +67,17 @@ def values_of(kind: type, arguments: argparse.Namespace) -> Dict[str, Any]:
     return {name: getattr(arguments, name) for name in names if hasattr(arguments, name)}
 
 
-def add_columns(parser: argparse.ArgumentParser) -> None:
-    """Add `--columns KEY=NAME …`, the settings `data.columns` of a corpus that is named by path."""
-    parser.add_argument(
-        "--columns",
-        nargs="+",
-        default=[],
-        metavar="KEY=NAME",
-        help="which columns or keys hold what, e.g. text=utterance intent=category",
-    )
+def add_columns(
+    parser: argparse.ArgumentParser,
+    name: str = "--columns",
+    meaning: str = "which columns or keys hold what, e.g. text=utterance intent=category",
+) -> None:
+    """Add `--columns KEY=NAME …`, the settings `data.columns` of corpora that are named by path."""
+    parser.add_argument(name, nargs="+", default=[], metavar="KEY=NAME", help=meaning)
 
 
-def columns_of(texts: Iterable[str], settings: Any = None) -> Any:
-    """Return the settings `data.columns` that `--columns` changes."""
+def columns_of(texts: Iterable[str], settings: Any = None, option: str = "--columns") -> Any:
+    """Return the settings `data.columns` that `--columns` or a like option changes."""
     from edp_mx.data.readers.columns_config import ColumnsConfig
 
     settings = settings or ColumnsConfig()
@@ -88,7 +86,7 @@ def columns_of(texts: Iterable[str], settings: Any = None) -> Any:
     for key, name in changes.items():
         if not name or key not in known:
             raise UserError(
-                f"--columns {key}={name}: write KEY=NAME, where KEY is one of {', '.join(known)}"
+                f"{option} {key}={name}: write KEY=NAME, where KEY is one of {', '.join(known)}"
             )
     return dataclasses.replace(settings, **changes)
 

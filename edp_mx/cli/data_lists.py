@@ -3,13 +3,22 @@
 from __future__ import annotations
 
 import argparse
+from dataclasses import replace
 from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import Any, Dict
 
 from tqdm import tqdm
 
-from edp_mx.cli.console import add_command, add_new_file, out_of, require_at_least, whole
+from edp_mx.cli.console import (
+    add_columns,
+    add_command,
+    add_new_file,
+    columns_of,
+    out_of,
+    require_at_least,
+    whole,
+)
 from edp_mx.data.sources import STANDIN_SIZE
 from edp_mx.errors import UserError
 
@@ -22,6 +31,7 @@ examples:
   edp-mx data text snips nlu_eval communication health video --out text/for_atis.txt.gz
   edp-mx data text health --size 1000000 --seed 7 --out text/health.txt.gz
   edp-mx data text mine.jsonl text/more.txt.gz --out text/mine.txt
+  edp-mx data text mine.csv --columns text=utterance --out text/mine.txt
 """
 WORDS_EXAMPLES = """\
 One word per line, the most common first, for data.vocabulary: {source: file, path: words.txt}.
@@ -41,6 +51,7 @@ infinite, until you have read the list and removed that line. With --public they
 examples:
   edp-mx data labels mine.jsonl --out labels.json
   edp-mx data labels atis snips --out labels.json
+  edp-mx data labels mine.csv --columns text=utterance intent=category --out labels.json
 """
 
 
@@ -58,6 +69,7 @@ def add_lists(actions: Any) -> None:
     labels.add_argument("--public", action="store_true", help="all these labels are public")
     for one, name in ((text, "FILE[.gz]"), (words, "FILE"), (labels, "FILE.json")):
         add_new_file(one, name)
+        add_columns(one)
         one.add_argument("--size", type=whole, default=STANDIN_SIZE, metavar="N",
                          help="utterances of each stand-in, default 20,000")  # fmt: skip
         one.add_argument(
@@ -68,12 +80,12 @@ def add_lists(actions: Any) -> None:
 def run_text(arguments: argparse.Namespace) -> int:
     """Write the text of corpora."""
     from edp_mx.data.lists import tokens_of
-    from edp_mx.data.readers.columns_config import NONE, ColumnsConfig
+    from edp_mx.data.readers.columns_config import NONE
     from edp_mx.data.text import write_lines
 
     _check(arguments)
-    plain = ColumnsConfig(slots=NONE, intent=NONE)
-    made = {"size": arguments.size, "seed": arguments.seed, "columns": plain}
+    made = _made(arguments)
+    made["columns"] = replace(made["columns"], slots=NONE, intent=NONE)
     read = [tokens_of(source, **made) for source in arguments.sources]
     lines = map(" ".join, chain.from_iterable(read))
     count = write_lines(arguments.out, tqdm(lines, desc="text", unit=" lines", unit_scale=True))
@@ -94,7 +106,7 @@ def run_words(arguments: argparse.Namespace) -> int:
             f"{', '.join(given)}: words of the corpus that you train on with privacy would pass "
             "for public ones; add --public if this is another corpus, which is public"
         )
-    made = {"size": arguments.size, "seed": arguments.seed}
+    made = _made(arguments)
     texts = (tokens for source in arguments.sources for tokens in tokens_of(source, **made))
     texts = tqdm(texts, desc="words", unit=" utterances", unit_scale=True)
     words = common_words(texts, min_count=arguments.min_count)
@@ -112,7 +124,7 @@ def run_labels(arguments: argparse.Namespace) -> int:
     from edp_mx.data.sources import named_utterances
 
     _check(arguments)
-    made = {"size": arguments.size, "seed": arguments.seed}
+    made = _made(arguments)
     read = (u for source in arguments.sources for u in named_utterances(source, **made))
     told = describe(tqdm(read, desc="labels", unit=" utterances", unit_scale=True))
     if not told.utterances:
@@ -128,6 +140,12 @@ def run_labels(arguments: argparse.Namespace) -> int:
         f"{', '.join(arguments.sources)}{marked}"
     )
     return 0
+
+
+def _made(arguments: argparse.Namespace) -> Dict[str, Any]:
+    """Return how stand-ins are made, and corpora read."""
+    columns = columns_of(arguments.columns)
+    return {"size": arguments.size, "seed": arguments.seed, "columns": columns}
 
 
 def _check(arguments: argparse.Namespace) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import textwrap
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Dict, List
 
@@ -55,6 +56,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         help="a run on public utterances, or a BERT in Hugging Face's layout")  # fmt: skip
     add("--public", nargs="+", default=list(STANDINS), metavar="CORPUS|TEXT",
         help=f"public text to take words from, default {' '.join(STANDINS)}")  # fmt: skip
+    add_columns(parser, "--public-columns", "the same as --columns, for the corpora of --public")
     add("--labels", type=Path, metavar="FILE.json", help="a public list of the labels")
     add("--labels-are-public", action="store_true",
         help="the names of all labels of the corpus are public")  # fmt: skip
@@ -86,6 +88,8 @@ def run(arguments: argparse.Namespace) -> int:
     told = describe(progress(read, "reading the corpus", None))
     if not told.utterances:
         raise UserError(f"{path} holds no utterances")
+    if not told.slots and columns.slots is None and columns.spans is None:
+        columns = replace(columns, slots=NONE)
     config = first_config(
         path,
         parts=parts,
@@ -141,7 +145,8 @@ def _write(arguments: argparse.Namespace, told: Any, config: Any, out: Path) -> 
     text, said = config.to_yaml(out), ["written:"]
     if config.words:
         _refuse_private(arguments.public, config.path)
-        made: Dict[str, Any] = {"size": STANDIN_SIZE, "seed": 1}
+        columns = columns_of(arguments.public_columns, option="--public-columns")
+        made: Dict[str, Any] = {"size": STANDIN_SIZE, "seed": 1, "columns": columns}
         words = common_words(t for name in arguments.public for t in tokens_of(name, **made))
         write_lines(config.words, words)
         said.append(f"  {config.words}: {len(words):,} words of {', '.join(arguments.public)}")

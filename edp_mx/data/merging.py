@@ -11,6 +11,7 @@ from typing import Dict, Iterable, Iterator, List, NamedTuple, Optional
 from edp_mx.data.config import DataConfig
 from edp_mx.data.origin import MERGED, Origin, Read, beside, sources_of, write_origin
 from edp_mx.data.readers import stream_utterances
+from edp_mx.data.readers.columns_config import ColumnsConfig
 from edp_mx.data.sources import find_named
 from edp_mx.data.synthetic import STANDINS, make_utterances
 from edp_mx.data.text import write_lines
@@ -45,7 +46,13 @@ class Wanted(NamedTuple):
         return Path(self.corpus).name.partition(".")[0]
 
 
-def merge(wanted: Iterable[Wanted], out: PathLike, *, seed: int = 0) -> Dict[str, int]:
+def merge(
+    wanted: Iterable[Wanted],
+    out: PathLike,
+    *,
+    seed: int = 0,
+    columns: Optional[ColumnsConfig] = None,
+) -> Dict[str, int]:
     """Write one JSON-lines corpus from several: public ones, to start a private training from.
 
     The intent "flight" of atis becomes "atis.flight", its tag "B-city" "B-atis.city". Users are
@@ -58,6 +65,7 @@ def merge(wanted: Iterable[Wanted], out: PathLike, *, seed: int = 0) -> Dict[str
         wanted: corpora in any layout; stand-ins are made anew.
         out: a .jsonl or .jsonl.gz file; it is written whole or not at all.
         seed: of the subsets, of the order and of the stand-ins.
+        columns: which keys or columns of the corpora hold what; by default the usual ones.
 
     Returns:
         The number of utterances of each corpus, by its label. Equal input gives equal bytes.
@@ -82,7 +90,7 @@ def merge(wanted: Iterable[Wanted], out: PathLike, *, seed: int = 0) -> Dict[str
     lines: List[str] = []
     corpora: List[Read] = []
     for part in parts:
-        chosen = _choose(part, seed)
+        chosen = _choose(part, seed, columns)
         counts[part.label] = len(chosen)
         lines += [_json_line(utterance, part.label) for utterance in chosen]
         corpora += _read_for(part, seed, chosen)
@@ -102,14 +110,14 @@ def _read_for(part: Wanted, seed: int, chosen: List[Utterance]) -> List[Read]:
     return [Read.at(part.label, [path]).with_texts_of(chosen), *sources_of(path)]
 
 
-def _choose(part: Wanted, seed: int) -> List[Utterance]:
+def _choose(part: Wanted, seed: int, columns: Optional[ColumnsConfig]) -> List[Utterance]:
     """The distinct utterances of a corpus, or a random subset of them."""
     if part.corpus in STANDINS:  # each utterance is a draw: the first are a random subset
         size = part.size * _DRAWS if part.size else _MADE
         made = _distinct(make_utterances(part.corpus, size=size, seed=seed))
         chosen = list(islice(made, part.size))
     else:
-        found = stream_utterances(find_named(part.corpus))
+        found = stream_utterances(find_named(part.corpus), columns=columns)
         chosen = list(_distinct(utterance for _, utterance in found))
         if part.size is not None and part.size <= len(chosen):
             chosen = random.Random(f"{seed} {part.label}").sample(chosen, part.size)

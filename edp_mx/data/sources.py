@@ -11,6 +11,7 @@ from typing import Iterable, Iterator, List, Optional, Tuple
 from edp_mx.data.config import PUBLIC_CORPORA, DataConfig
 from edp_mx.data.ids import with_unique_ids
 from edp_mx.data.readers import read_utterances, stream_utterances
+from edp_mx.data.readers.assembly import Assembler
 from edp_mx.data.readers.columns_config import ColumnsConfig
 from edp_mx.data.synthetic import STANDINS, make_utterances
 from edp_mx.data.utterance import Utterance
@@ -30,15 +31,21 @@ def is_made(config: DataConfig) -> bool:
 def stream_corpus(config: DataConfig) -> Iterator[Tuple[str, Utterance]]:
     """Make or read the whole corpus, each utterance with the part that it was published in."""
     if not is_made(config):
-        utterances = stream_utterances(find_corpus(config), config.layout, config.columns)
-        return utterances if config.test_file is None else _with_test_file(utterances, config)
+        assembler = Assembler(config.columns)
+        utterances = stream_utterances(find_corpus(config), config.layout, assembler=assembler)
+        if config.test_file is None:
+            return utterances
+        test = stream_utterances(str(config.test_file), assembler=assembler)
+        return _with_test_file(utterances, test, config)
     size = config.size or STANDIN_SIZE
     made = make_utterances(config.corpus, size=size, seed=config.split_seed)
     return (("", utterance) for utterance in made)
 
 
 def _with_test_file(
-    utterances: Iterator[Tuple[str, Utterance]], config: DataConfig
+    utterances: Iterator[Tuple[str, Utterance]],
+    test: Iterator[Tuple[str, Utterance]],
+    config: DataConfig,
 ) -> Iterator[Tuple[str, Utterance]]:
     """Add the test part of another file to a corpus that has none."""
     for part, utterance in utterances:
@@ -48,7 +55,7 @@ def _with_test_file(
                 "data.split to own, or data.path to what is to be trained on"
             )
         yield part or "train", utterance
-    for _, utterance in stream_utterances(str(config.test_file), columns=config.columns):
+    for _, utterance in test:
         yield "test", replace(utterance, id=f"test/{utterance.id}")
 
 

@@ -66,15 +66,25 @@ def read_utterances(
 
 
 def stream_utterances(
-    path: PathLike, layout: str = "auto", columns: Optional[ColumnsConfig] = None
+    path: PathLike,
+    layout: str = "auto",
+    columns: Optional[ColumnsConfig] = None,
+    *,
+    assembler: Optional[Assembler] = None,
 ) -> Iterator[Tuple[str, Utterance]]:
-    """Yield each utterance with the part that it was published in, or ""; ids may repeat."""
-    assembler = Assembler(columns)
+    """Yield each utterance with the part that it was published in, or ""; ids may repeat.
+
+    Args:
+        assembler: in place of one for these columns, if another stream is to be read alike, or
+            errors are not to be raised.
+    """
+    assembler = assembler or Assembler(columns)
     format, found = _find(Path(path), layout)
     for part, sources in found.items():
         for source, prefix in sources:
-            for utterance in format.read(source, assembler, prefix):
-                yield part, utterance
+            with assembler.file_errors:
+                for utterance in format.read(source, assembler, prefix):
+                    yield part, utterance
 
 
 def files_of(path: PathLike, layout: str = "auto") -> List[Tuple[str, Path]]:

@@ -12,6 +12,7 @@ from typing import Dict, Iterable, Iterator, List, Optional, Sequence, Set, Tupl
 from unicodedata import normalize
 
 from edp_mx.data.readers.columns_config import NONE, ColumnsConfig
+from edp_mx.data.readers.record_errors import RecordErrors
 from edp_mx.data.utterance import Utterance
 from edp_mx.errors import UserError
 from edp_mx.metrics.spans import balanced
@@ -72,16 +73,27 @@ def read_bytes_by_line(path: Path) -> Iterator[Tuple[int, bytes]]:
         raise UserError(f"cannot read {path}: {reason}") from error
 
 
-def read_lines(path: Path) -> Iterator[Tuple[int, str]]:
-    """Stream the lines of `read_bytes_by_line` as text, without a byte-order mark."""
+def read_lines(path: Path, errors: Optional[RecordErrors] = None) -> Iterator[Tuple[int, str]]:
+    """Stream the lines of `read_bytes_by_line` as text, without a byte-order mark.
+
+    Args:
+        errors: where each line is a record, what is done with one that is not UTF-8.
+    """
+    errors = errors or RecordErrors()
     for number, line in read_bytes_by_line(path):
-        try:
-            yield number, line.decode("utf-8-sig" if number == 1 else "utf-8")
-        except UnicodeDecodeError as error:
-            raise UserError(
-                f"{path}, line {number}: not UTF-8 text (byte {error.start + 1} of the line); "
-                "convert the file to UTF-8"
-            ) from error
+        with errors:
+            yield number, decoded(line, number, path)
+
+
+def decoded(line: bytes, number: int, path: Path) -> str:
+    """Return a line as text, the first one without a byte-order mark; refuse other than UTF-8."""
+    try:
+        return line.decode("utf-8-sig" if number == 1 else "utf-8")
+    except UnicodeDecodeError as error:
+        raise UserError(
+            f"{path}, line {number}: not UTF-8 text (byte {error.start + 1} of the line); "
+            "convert the file to UTF-8"
+        ) from error
 
 
 def refuse_repeated(names: Sequence[str], place: str) -> None:
@@ -109,10 +121,30 @@ def tag_chunks(chunks: Iterable[Chunk]) -> Tuple[List[str], List[str]]:
 
 
 class Assembler:
-    """Checks one utterance after the other, and keeps each distinct string only once."""
+    """Checks one utterance after the other, and keeps each distinct string only once.
 
-    def __init__(self, columns: Optional[ColumnsConfig] = None) -> None:
+    Args:
+        columns: which keys or columns hold what; by default the usual ones.
+        errors: what is done with an error in a record; by default it is raised.
+        file_errors: the same for an error that ends the reading of its file.
+
+    Attributes:
+        slots_place: file and line of the first record of the corpus, which decides for all whether
+            they have slots (`records`).
+        has_slots: what it decided; None before it was read.
+    """
+
+    def __init__(
+        self,
+        columns: Optional[ColumnsConfig] = None,
+        errors: Optional[RecordErrors] = None,
+        file_errors: Optional[RecordErrors] = None,
+    ) -> None:
         self.columns = columns or ColumnsConfig()
+        self.errors = errors or RecordErrors()
+        self.file_errors = file_errors or RecordErrors()
+        self.has_slots: Optional[bool] = None
+        self.slots_place = ""
         self._strings: Dict[str, str] = {}
         self._good_pairs: Set[Tuple[str, str]] = set()  # of a tag and the one before it
 

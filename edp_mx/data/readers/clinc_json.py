@@ -43,12 +43,13 @@ def _read(path: Path, assembler: Assembler, id_prefix: str) -> Iterator[Utteranc
         raise UserError(f'{path}: the list "{id_prefix}" is missing')
     for number, row in enumerate(rows, start=1):
         place = f"{path}, utterance {number} of {id_prefix}"
-        if not (isinstance(row, list) and list(map(type, row)) == [str, str]):
-            raise UserError(f'{place}: not a pair ["text", "intent"]')
-        tokens = split_tokens(row[0])
-        yield assembler.assemble(
-            tokens, ["O"] * len(tokens), row[1], id=f"{id_prefix}/{number}", place=place
-        )
+        with assembler.errors:
+            if not (isinstance(row, list) and list(map(type, row)) == [str, str]):
+                raise UserError(f'{place}: not a pair ["text", "intent"]')
+            tokens = split_tokens(row[0])
+            yield assembler.assemble(
+                tokens, ["O"] * len(tokens), row[1], id=f"{id_prefix}/{number}", place=place
+            )
 
 
 FORMAT = Format("clinc_json", "data_full.json", _find, _read)

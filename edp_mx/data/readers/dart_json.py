@@ -40,17 +40,16 @@ def _read(path: Path, assembler: Assembler, id_prefix: str) -> Iterator[Utteranc
         raise UserError(f"{path}: not a list of records with a tripleset and annotations")
     for number, record in enumerate(document, start=1):
         place = f"{path}, record {number}"
-        triples = _part(record, "tripleset", place)
-        if not all(map(_is_triple, triples)):
-            raise UserError(f'{place}: "tripleset" is not a list of [subject, relation, object]')
-        prompt = triples_as_text(triples)
-        for at, annotation in enumerate(_part(record, "annotations", place), start=1):
-            text = annotation.get("text") if isinstance(annotation, dict) else None
-            if not isinstance(text, str):
-                raise UserError(f'{place}: annotation {at} has no "text"')
-            if text.strip():
+        with assembler.errors:
+            prompt = triples_as_text(_triples(record, place))
+            for at, annotation in enumerate(_part(record, "annotations", place), start=1):
                 id = f"{id_prefix}/{number}/{at}"
-                yield assemble_reply(assembler, prompt, text, id=id, place=place)
+                with assembler.errors:
+                    text = annotation.get("text") if isinstance(annotation, dict) else None
+                    if not isinstance(text, str):
+                        raise UserError(f'{place}: annotation {at} has no "text"')
+                    if text.strip():
+                        yield assemble_reply(assembler, prompt, text, id=id, place=place)
 
 
 def triples_as_text(triples: List[List[str]]) -> str:
@@ -74,6 +73,13 @@ def triples_as_text(triples: List[List[str]]) -> str:
 
 def _value(text: str) -> str:
     return text if text.startswith("[") and text.endswith("]") else quoted(text)
+
+
+def _triples(record: Any, place: str) -> List[Any]:
+    triples = _part(record, "tripleset", place)
+    if not all(map(_is_triple, triples)):
+        raise UserError(f'{place}: "tripleset" is not a list of [subject, relation, object]')
+    return triples
 
 
 def _part(record: Any, key: str, place: str) -> List[Any]:

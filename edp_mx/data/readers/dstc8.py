@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from pathlib import Path
-from typing import Any, Iterator, List, NamedTuple, Tuple
+from typing import Any, Iterator, List, NamedTuple, Optional, Tuple
 
 from edp_mx.data.readers.assembly import Assembler
 from edp_mx.data.readers.format import Format, Sources, sources_by_part
@@ -83,26 +83,32 @@ def _read(source: Path, assembler: Assembler, id_prefix: str) -> Iterator[Uttera
                 continue
             for number, turn in enumerate(turns, start=1):
                 place = f"{file}, dialogue {name}, turn {number}"
-                if _value(turn, "speaker", str, place) != "USER":
-                    continue
-                text = _value(turn, "utterance", str, place)
-                frames = _value(turn, "frames", list, place)
-                spans = _spans(frames, place)
-                if len(spans) > MOST_SPANS or len(text) > MOST_OF_A_TURN:
-                    raise UserError(
-                        f"{place}: a turn of {len(text):,} characters and {len(spans):,} slots is "
-                        "none of a dialogue"
-                    )
-                tokens, tags = tag_spans(text, spans)
-                if tokens:
-                    yield assembler.assemble(
-                        tokens,
-                        tags,
-                        _intent(frames, place),
-                        id="/".join(filter(None, (id_prefix, name, str(number)))),
-                        place=place,
-                        user=f"{part}{name}",
-                    )
+                id = "/".join(filter(None, (id_prefix, name, str(number))))
+                with assembler.errors:
+                    said = _said(turn, assembler, id=id, place=place, user=f"{part}{name}")
+                    if said is not None:
+                        yield said
+
+
+def _said(
+    turn: Any, assembler: Assembler, *, id: str, place: str, user: str
+) -> Optional[Utterance]:
+    """Return what a user says in a turn; None if it is the system's, or without a word."""
+    if _value(turn, "speaker", str, place) != "USER":
+        return None
+    text = _value(turn, "utterance", str, place)
+    frames = _value(turn, "frames", list, place)
+    spans = _spans(frames, place)
+    if len(spans) > MOST_SPANS or len(text) > MOST_OF_A_TURN:
+        raise UserError(
+            f"{place}: a turn of {len(text):,} characters and {len(spans):,} slots is none of a "
+            "dialogue"
+        )
+    tokens, tags = tag_spans(text, spans)
+    if not tokens:
+        return None
+    intent = _intent(frames, place)
+    return assembler.assemble(tokens, tags, intent, id=id, place=place, user=user)
 
 
 def _replies(

@@ -45,17 +45,19 @@ def _has_columns(path: Path) -> bool:
 def _read(path: Path, assembler: Assembler, id_prefix: str) -> Iterator[Utterance]:
     """Stream the rows, each with one reference; several rows may have the same table."""
     header = None
-    for number, cells in table_rows(path):
+    for number, cells in table_rows(path, assembler.errors):
         place = f"{path}, line {number}"
         if header is None:
             refuse_repeated(cells, place)
             header = cells
             continue
-        if len(cells) != len(header):
-            raise UserError(f"{place}: {len(cells)} columns but the header has {len(header)}")
-        row = dict(zip(header, cells))
-        prompt = meaning_as_text(row["mr"], place)
-        yield assemble_reply(assembler, prompt, row["ref"], id=f"{id_prefix}/{number}", place=place)
+        id = f"{id_prefix}/{number}"
+        with assembler.errors:
+            if len(cells) != len(header):
+                raise UserError(f"{place}: {len(cells)} columns but the header has {len(header)}")
+            row = dict(zip(header, cells))
+            prompt = meaning_as_text(row["mr"], place)
+            yield assemble_reply(assembler, prompt, row["ref"], id=id, place=place)
 
 
 def meaning_as_text(meaning: str, place: str) -> str:

@@ -32,16 +32,17 @@ def _read(path: Path, assembler: Assembler, id_prefix: str) -> Iterator[Utteranc
         dataset counts them anew.
     """
     reader = RecordReader(assembler, "key")
-    for number, line in read_lines(path):
+    for number, line in read_lines(path, assembler.errors):
         if not line.strip():
             continue
-        place = f"{path}, line {number}"
-        record = json_in(line, place)
-        if not isinstance(record, dict):
-            raise UserError(f'{place}: not an object {{"tokens", "slots", "intent"}}')
-        names = reader.names_among(record, place)
-        own_id = _check_own(record, names, place) if record.keys() >= _OWN else None
-        yield reader.read(record, names, id=own_id or f"{id_prefix}/{number}", place=place)
+        with assembler.errors:
+            place = f"{path}, line {number}"
+            record = json_in(line, place)
+            if not isinstance(record, dict):
+                raise UserError(f'{place}: not an object {{"tokens", "slots", "intent"}}')
+            names = reader.names_among(record, place)
+            own_id = _check_own(record, names, place) if record.keys() >= _OWN else None
+            yield reader.read(record, names, id=own_id or f"{id_prefix}/{number}", place=place)
 
 
 def _check_own(record: Any, names: Dict[str, str], place: str) -> Any:

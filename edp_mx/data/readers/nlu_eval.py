@@ -36,7 +36,7 @@ def _find(path: Path) -> Sources:
 def _read(path: Path, assembler: Assembler, id_prefix: str) -> Iterator[Utterance]:
     """Stream one file of either layout; the file's own answer ids repeat and are not used."""
     header: List[str] = []
-    for number, line in read_lines(path):
+    for number, line in read_lines(path, assembler.errors):
         place = f"{path}, line {number}"
         if not header:
             header = [name.strip() for name in split_fields(line, 0)]
@@ -47,19 +47,20 @@ def _read(path: Path, assembler: Assembler, id_prefix: str) -> Iterator[Utteranc
             continue
         if not line.strip():
             continue
-        fields = split_fields(line, len(header))
-        if len(fields) != len(header):
-            raise UserError(f"{place}: {len(fields)} columns but the header has {len(header)}")
-        row: Dict[str, str] = dict(zip(header, fields))
-        if row.get("status", "").strip().startswith("IRR"):
-            continue
-        tokens, tags = parse_annotation(row["answer_annotation"], place)
-        scenario, intent = row["scenario"].strip(), row["intent"].strip()
-        if not scenario or not intent:
-            raise UserError(f"{place}: the scenario or the intent is empty")
-        yield assembler.assemble(
-            tokens, tags, f"{scenario}_{intent}", id=f"{id_prefix}/{number}", place=place
-        )
+        with assembler.errors:
+            fields = split_fields(line, len(header))
+            if len(fields) != len(header):
+                raise UserError(f"{place}: {len(fields)} columns but the header has {len(header)}")
+            row: Dict[str, str] = dict(zip(header, fields))
+            if row.get("status", "").strip().startswith("IRR"):
+                continue
+            tokens, tags = parse_annotation(row["answer_annotation"], place)
+            scenario, intent = row["scenario"].strip(), row["intent"].strip()
+            if not scenario or not intent:
+                raise UserError(f"{place}: the scenario or the intent is empty")
+            yield assembler.assemble(
+                tokens, tags, f"{scenario}_{intent}", id=f"{id_prefix}/{number}", place=place
+            )
 
 
 def split_fields(line: str, columns: int) -> List[str]:

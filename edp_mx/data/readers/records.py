@@ -7,6 +7,7 @@ from typing import Any, Dict, Iterable, List, Mapping, Set, Tuple
 from edp_mx.data.readers.assembly import Assembler, Chunk, split_tokens, tag_chunks
 from edp_mx.data.readers.columns_config import NONE
 from edp_mx.data.readers.replies import checked_tokens
+from edp_mx.data.readers.without_slots import decide_slots, refuse_slots_elsewhere
 from edp_mx.data.reply import LABEL
 from edp_mx.data.utterance import SEPARATOR, Utterance
 from edp_mx.errors import UserError
@@ -23,7 +24,8 @@ _USUAL: Dict[str, Tuple[str, ...]] = {
     "intent": ("intent", "label", "category"),
     "user": ("user",),
 }
-_NEEDED = (("text", "tokens"), ("slots", "spans"), ("intent",))  # one of each
+_NEEDED = (("text", "tokens"), ("intent",))  # one of each
+_SLOTS = ("slots", "spans")
 
 
 class RecordReader:
@@ -40,7 +42,7 @@ class RecordReader:
         self._label_names = _read_label_names(path) if path else {}
         self._absent: List[str] = []
         if self._config.slots == NONE:
-            self._absent += ["slots", "spans"]
+            self._absent += _SLOTS
         if self._config.intent == NONE:
             self._absent += ["intent"]
         self._known: Dict[Tuple[str, ...], Dict[str, str]] = {}
@@ -66,7 +68,8 @@ class RecordReader:
             place: file and line, with which an error begins.
 
         Edge cases: of text and tokens the tokens are read; of slots and spans the slots. A span
-            ends a token, also within a word. A prompt and its reply are read as one utterance.
+            ends a token, also within a word. A prompt and its reply are read as one utterance. A
+            corpus whose first record has neither slots nor spans is read without slots.
         """
         if "reply" in names:
             prompt, reply = (
@@ -83,6 +86,9 @@ class RecordReader:
                 tags = _items(record, names["slots"], {str, int}, place)
                 if names["slots"] in self._label_names or not set(map(type, tags)) <= {str}:
                     tags = [self._label(tag, names["slots"], place) for tag in tags]
+            elif self._assembler.has_slots is False:
+                known, count = names.values(), len(tokens)
+                refuse_slots_elsewhere(record, known, count=count, what=self._what, place=place)
         if "second" in names:
             second = _items(record, names["second"], {str}, place)
             tokens, tags = [*tokens, SEPARATOR, *second], [*tags, *["O"] * (1 + len(second))]
@@ -117,11 +123,13 @@ class RecordReader:
         for fields in _NEEDED:
             if not any(field in found or field in self._absent for field in fields):
                 names = " or ".join(f'"{name}"' for field in fields for name in _USUAL[field])
-                without = ", and task: classification reads none" if "slots" in fields else ""
                 raise UserError(
                     f"{place}: the {self._what} {names} is missing; data.columns.{fields[0]} can "
-                    f"name another{without}"
+                    "name another"
                 )
+        if "slots" not in self._absent:
+            has_slots = any(field in found for field in _SLOTS)
+            decide_slots(self._assembler, has_slots, present=present, what=self._what, place=place)
         return found
 
     def _is_prompted(self, found: Mapping[str, str], place: str) -> bool:

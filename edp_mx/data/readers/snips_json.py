@@ -42,8 +42,10 @@ def _read(path: Path, assembler: Assembler, id_prefix: str) -> Iterator[Utteranc
             raise UserError(f'{path}: "{intent}" is not a list of utterances')
         for number, record in enumerate(records, start=1):
             place = f"{path}, utterance {number} of {intent}"
-            tokens, tags = tag_chunks(_join_chunks(_chunks(record, place)))
-            yield assembler.assemble(tokens, tags, intent, id=f"{id_prefix}/{number}", place=place)
+            id = f"{id_prefix}/{number}"
+            with assembler.errors:
+                tokens, tags = tag_chunks(_join_chunks(_chunks(record, place)))
+                yield assembler.assemble(tokens, tags, intent, id=id, place=place)
 
 
 def _read_document(path: Path) -> Dict[str, Any]:

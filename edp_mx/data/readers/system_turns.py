@@ -34,8 +34,10 @@ def _find(path: Path) -> Sources:
 
 def _read(path: Path, assembler: Assembler, id_prefix: str) -> Iterator[Utterance]:
     """Stream the turns of a file; blank lines are skipped."""
-    for number, line in read_lines(path):
-        if line.strip():
+    for number, line in read_lines(path, assembler.errors):
+        if not line.strip():
+            continue
+        with assembler.errors:
             place = f"{path}, line {number}"
             record = json_in(line, place)
             turn = assemble_turn(assembler, record, id=f"{id_prefix}/{number}", place=place)

@@ -5,10 +5,11 @@ from __future__ import annotations
 import csv
 from itertools import chain
 from pathlib import Path
-from typing import Dict, Iterator, List, Tuple
+from typing import Any, Dict, Iterator, List, Optional, Tuple
 
-from edp_mx.data.readers.assembly import Assembler, read_bytes_by_line, read_lines, refuse_repeated
+from edp_mx.data.readers.assembly import Assembler, decoded, read_bytes_by_line, refuse_repeated
 from edp_mx.data.readers.format import Format, Sources, file_or_folder
+from edp_mx.data.readers.record_errors import RecordErrors, UnreadableRest
 from edp_mx.data.readers.records import RecordReader
 from edp_mx.data.utterance import Utterance
 from edp_mx.errors import UserError
@@ -31,42 +32,81 @@ def _read(path: Path, assembler: Assembler, id_prefix: str) -> Iterator[Utteranc
     reader = RecordReader(assembler, "column")
     header: List[str] = []
     names: Dict[str, str] = {}
-    for number, cells in table_rows(path):
+    for number, cells in table_rows(path, assembler.errors):
         place = f"{path}, line {number}"
         if not header:
             refuse_repeated(cells, place)
             header, names = cells, reader.names_among(cells, place)
             continue
-        if len(cells) != len(header):
-            raise UserError(f"{place}: {len(cells)} columns but the header has {len(header)}")
-        record = {column: cell or None for column, cell in zip(header, cells)}
-        yield reader.read(record, names, id=f"{id_prefix}/{number}", place=place)
+        with assembler.errors:
+            if len(cells) != len(header):
+                raise UserError(f"{place}: {len(cells)} columns but the header has {len(header)}")
+            record = {column: cell or None for column, cell in zip(header, cells)}
+            yield reader.read(record, names, id=f"{id_prefix}/{number}", place=place)
 
 
-def table_rows(path: Path) -> Iterator[Tuple[int, List[str]]]:
-    """Yield (number of the first line, cells without blanks around them) of each row."""
-    lines = (f"{line}\n" for _, line in read_lines(path))
+def table_rows(
+    path: Path, errors: Optional[RecordErrors] = None
+) -> Iterator[Tuple[int, List[str]]]:
+    """Yield (number of the first line, cells without blanks around them) of each row.
+
+    Args:
+        errors: what is done with a row that is none; one of several lines, behind whose broken
+            quotation mark the next row may begin anywhere, ends the file, and so does a header.
+    """
+    errors = errors or RecordErrors()
+    damage: List[UserError] = []
+    lines = _lines(path, damage)
     first = next(lines, "")
     comma = ";" if ";" in first and "," not in first else ","
     delimiter = "\t" if ".tsv" in path.suffixes else comma
     rows = csv.reader(chain([first], lines), delimiter=delimiter, strict=True)
-    number = 1
-    try:
-        for row in rows:
-            if delimiter == "\t" and any("\t" in cell or "\n" in cell for cell in row):
-                raise UserError(
-                    f"{path}, line {number}: a cell that begins with a quotation mark goes on over "
-                    'tabs or lines; write each quotation mark in it twice and the cell between "…"'
-                )
+    has_header = False
+    while True:
+        number = rows.line_num + 1
+        with errors:
+            try:
+                row = _next_row(rows, delimiter, f"{path}, line {number}")
+                if damage:
+                    raise damage[0]
+            except UserError as error:
+                is_one_line = has_header and rows.line_num <= number
+                raise error if is_one_line else UnreadableRest(str(error)) from error
+            finally:
+                damage.clear()
+            if row is None:
+                return
             cells = [cell.strip() for cell in row]
             if any(cells):
+                has_header = True
                 yield number, cells
-            number = rows.line_num + 1
+
+
+def _lines(path: Path, damage: List[UserError]) -> Iterator[str]:
+    """Stream lines with their ends; one that is not UTF-8 adds to the damage of its row."""
+    for number, line in read_bytes_by_line(path):
+        try:
+            yield f"{decoded(line, number, path)}\n"
+        except UserError as error:
+            damage.append(error)
+            yield "\n"
+
+
+def _next_row(rows: Any, delimiter: str, place: str) -> Optional[List[str]]:
+    """Return the next row of `csv.reader`, None at the end; refuse what is none."""
+    try:
+        row: Optional[List[str]] = next(rows, None)
     except csv.Error as error:
         raise UserError(
-            f"{path}, line {number}: not a row of a table ({error}); write a quotation mark within "
-            "quoted text twice"
+            f"{place}: not a row of a table ({error}); write a quotation mark within quoted text "
+            "twice"
         ) from error
+    if delimiter == "\t" and row and any("\t" in cell or "\n" in cell for cell in row):
+        raise UserError(
+            f"{place}: a cell that begins with a quotation mark goes on over tabs or lines; write "
+            'each quotation mark in it twice and the cell between "…"'
+        )
+    return row
 
 
 FORMAT = Format("table", "*.csv or *.tsv", _find, _read)

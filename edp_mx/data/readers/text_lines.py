@@ -17,9 +17,11 @@ def _find(path: Path) -> Sources:
 
 def _read(path: Path, assembler: Assembler, id_prefix: str) -> Iterator[Utterance]:
     """Stream the lines of a text; blank lines are skipped."""
-    for number, line in read_lines(path):
+    for number, line in read_lines(path, assembler.errors):
         tokens = split_tokens(line)
-        if tokens:
+        if not tokens:
+            continue
+        with assembler.errors:
             place, slots = f"{path}, line {number}", ["O"] * len(tokens)
             yield assembler.assemble(tokens, slots, "", id=f"{id_prefix}/{number}", place=place)
 

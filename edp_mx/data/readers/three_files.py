@@ -48,9 +48,11 @@ def _read(folder: Path, assembler: Assembler, id_prefix: str) -> Iterator[Uttera
                 f"{place}: a carriage return within the line, here or in a file beside it; let "
                 "lines end with a line feed"
             )
-        if empty_since:
-            place = f"{folder / TOKENS_FILE}, line {empty_since}"
-            raise UserError(f"{place}: the utterance is empty; remove it from all files")
+        with assembler.errors:
+            if empty_since:
+                empty = f"{folder / TOKENS_FILE}, line {empty_since}"
+                raise UserError(f"{empty}: the utterance is empty; remove it from all files")
+        empty_since = 0
         for file, item in zip(files, row):
             if item is None:
                 names = ", ".join(file.name for file in files)
@@ -59,14 +61,15 @@ def _read(folder: Path, assembler: Assembler, id_prefix: str) -> Iterator[Uttera
                     f"{number}: {names} need one line for each utterance"
                 )
         tokens, tags, intent, *users = (item[1] for item in row)
-        yield assembler.assemble(
-            split_tokens(tokens),
-            split_tokens(tags),
-            intent.strip(),
-            id=f"{id_prefix}/{number}" if id_prefix else str(number),
-            place=place,
-            user=users[0] if users else None,
-        )
+        with assembler.errors:
+            yield assembler.assemble(
+                split_tokens(tokens),
+                split_tokens(tags),
+                intent.strip(),
+                id=f"{id_prefix}/{number}" if id_prefix else str(number),
+                place=place,
+                user=users[0] if users else None,
+            )
 
 
 FORMAT = Format("three_files", "seq.in, seq.out and label", _find, _read, _parallel_files, depth=2)

@@ -74,3 +74,32 @@ def test_a_file_is_written_over_only_by_force(mine, action, tmp_path):
     assert (tmp_path / "out").read_text() == "mine"
     edp_mx("data", action, "mine.jsonl", "--public", "--out", "out", "--force")
     assert (tmp_path / "out").read_text() != "mine"
+
+
+NAMED = ("--columns", "text=said", "intent=kind")
+
+
+def test_columns_are_named_as_for_describe(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "mine.csv").write_text("said,kind,bio\ncall mum,call,O B-who\n")
+    edp_mx("data", "labels", "mine.csv", *NAMED, "slots=bio", "--out", "a.json")
+    found = json.loads((tmp_path / "a.json").read_text())
+    assert (found["intents"], found["slots"]) == (["call"], ["who"])
+    edp_mx("data", "words", "mine.csv", *NAMED, "slots=bio", "--public", "--out", "words.txt")
+    assert (tmp_path / "words.txt").read_text() == "call\nmum\n"
+    edp_mx("data", "text", "mine.csv", *NAMED, "--out", "text.txt")
+    assert (tmp_path / "text.txt").read_text() == "call mum\n"
+    edp_mx("data", "merge", "mine.csv", *NAMED, "slots=bio", "--out", "all.jsonl")
+    (line,) = (tmp_path / "all.jsonl").read_text().splitlines()
+    assert json.loads(line)["slots"] == ["O", "B-mine.who"]
+    for action in ("labels", "text", "merge"):
+        errors = edp_mx("data", action, "mine.csv", "--out", "b.jsonl", code=2).stderr
+        assert 'line 1: the column "text" or' in errors
+
+
+def test_intents_alone_are_read_without_slots_and_a_remark_says_so(tmp_path, monkeypatch, caplog):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "mine.csv").write_text("said,kind\ncall mum,call\n")
+    edp_mx("data", "labels", "mine.csv", *NAMED, "--out", "a.json")
+    assert caplog.text.count("read without slots. There are said, kind; if one of these") == 1
+    assert json.loads((tmp_path / "a.json").read_text())["slots"] == []

@@ -136,6 +136,20 @@ def test_other_names_of_columns_and_users_are_written_down(mine, tmp_path):
     assert 'the key "who", which data.columns.user names, is missing' in errors
 
 
+def test_a_corpus_without_slots_is_written_down_as_such(mine, tmp_path):
+    rows = ["text,intent", *(f"call {i},call" for i in range(60))]
+    (tmp_path / "mine.csv").write_text("\n".join(rows))
+    (tmp_path / "public.csv").write_text("said,kind\nhang up,end\n")
+    said = edp_mx("init", "mine.csv", "--public", "public.csv", "--public-columns", "text=said",
+                  "intent=kind", "--labels-are-public").stderr  # fmt: skip
+    assert said.count("mine.csv, line 1: no column") == 1
+    assert load_config("mine.yaml").data.columns.slots == "none"
+    assert (tmp_path / "mine.words.txt").read_text() == "hang\nup\n"
+    errors = init("mine.csv", "--public", "public.csv", "--force", "--public-columns", "x=y",
+                  code=2)  # fmt: skip
+    assert "--public-columns x=y: write KEY=NAME" in errors
+
+
 @pytest.mark.parametrize("family, sizes, layer", [
     ("clc", ["model.hidden_size=24", "data.embeddings.dimension=20"], "clc"),
     ("bert", ["model.num_layers=2", "model.hidden_size=24"], "heads"),

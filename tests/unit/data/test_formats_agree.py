@@ -109,14 +109,6 @@ def test_spans_cut_words_and_touching_spans_stay_apart(tmp_path):
     assert found.intent == "go"
 
 
-def test_a_corpus_without_slots_is_read_only_if_that_is_said(tmp_path):
-    (tmp_path / "a.csv").write_text("text,intent\ncall mum,call\n")
-    (found,) = read_utterances(tmp_path / "a.csv", columns=ColumnsConfig(slots="none"))
-    assert found == Utterance(("call", "mum"), ("O", "O"), "call")
-    with pytest.raises(UserError, match=r'a\.csv, line 1: the column "slots" or "ner_tags" or'):
-        read_utterances(tmp_path / "a.csv")
-
-
 @given(st.lists(st.sampled_from(["O", "B-x", "I-x", "B-y", "I-y"]), min_size=1, max_size=7))
 def test_what_is_balanced_has_the_same_spans_and_opens_each(tags):
     whole = balanced(tags)

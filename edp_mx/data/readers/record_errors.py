@@ -1,0 +1,48 @@
+"""What is done with an error in a record: it is raised, or handed on and the next record read."""
+
+from __future__ import annotations
+
+from types import TracebackType
+from typing import Callable, Optional, Type
+
+from edp_mx.errors import UserError
+
+
+class UnreadableRest(UserError):
+    """An error after which nobody knows where the next record of a file begins."""
+
+
+class RecordErrors:
+    """Handles the errors of single records; a reader reads each one inside `with errors:`.
+
+    Args:
+        hand_on: is given each error in place of raising it, so that the reader goes on.
+
+    Edge cases: an `UnreadableRest` is always raised, and ends the reading of its file.
+
+    Example:
+        >>> found = []
+        >>> with RecordErrors(found.append):
+        ...     raise UserError("mine.csv, line 7: the utterance is empty; remove it")
+        >>> len(found)
+        1
+    """
+
+    def __init__(self, hand_on: Optional[Callable[[UserError], None]] = None) -> None:
+        self._hand_on = hand_on
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(
+        self,
+        kind: Optional[Type[BaseException]],
+        error: Optional[BaseException],
+        traceback: Optional[TracebackType],
+    ) -> bool:
+        if isinstance(error, UnreadableRest) or not isinstance(error, UserError):
+            return False
+        if self._hand_on is None:
+            return False
+        self._hand_on(error)
+        return True
