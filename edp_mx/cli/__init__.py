@@ -38,7 +38,7 @@ SUBCOMMANDS = {
     "audit": "attack the running system and compare the result with its epsilon",
     "attack": "membership inference against a finished run",
     "score": "SER, intent accuracy and slot F1 of predictions",
-    "data": "make, fetch, describe and merge corpora; write their text, words and labels",
+    "data": "make, fetch, check, describe and merge corpora; write text, words and labels",
     "checkpoint": "fetch, import and describe pre-trained BERTs",
     "export": "write a trained model for ONNX Runtime or for transformers",
 }

@@ -1,4 +1,4 @@
-"""Make, fetch, describe and merge corpora, write their text, words and labels; train vectors."""
+"""Make, fetch, check, describe and merge corpora; write text, words, labels; train vectors."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ from edp_mx.cli.console import (
     refuse_foreign,
     whole,
 )
+from edp_mx.cli.data_check import add_check
 from edp_mx.cli.data_embeddings import add_train_embeddings
 from edp_mx.cli.data_lists import add_lists
 from edp_mx.cli.data_merge import add_merge
@@ -30,6 +31,7 @@ examples:
   edp-mx data make health --size 1000000 --out data/health
   edp-mx data fetch atis --out data/atis
   edp-mx data fetch snips --out data/snips --from /mnt/mirror/snips
+  edp-mx data check mine.jsonl
   edp-mx data describe data/atis
   edp-mx data describe video
   edp-mx data text snips nlu_eval health --out text/others.txt.gz
@@ -103,6 +105,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     told.add_argument("--show", action="store_true", help="show three utterances of it")
     add_columns(told)
     told.add_argument("--json", action="store_true", help="print JSON")
+    add_check(actions)
     add_lists(actions)
     add_merge(actions)
     add_train_embeddings(actions)

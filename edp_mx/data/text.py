@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import hashlib
+import json
 from contextlib import nullcontext
 from pathlib import Path
 from typing import Any, Iterable, Iterator
@@ -29,6 +30,16 @@ def write_lines(path: PathLike, lines: Iterable[str]) -> int:
     with whole_file(path) as file, _compressed(file, str(path)) as out:
         for line in lines:
             out.write(f"{' '.join(line.split())}\n".encode())
+            count += 1
+    return count
+
+
+def write_json_lines(path: PathLike, records: Iterable[Any]) -> int:
+    """Write a JSON value per line, as `write_lines` writes lines. Count them."""
+    count = 0
+    with whole_file(path) as file, _compressed(file, str(path)) as out:
+        for record in records:
+            out.write(f"{json.dumps(record, ensure_ascii=False)}\n".encode())
             count += 1
     return count
 

@@ -12,7 +12,7 @@ from typing import Dict, Iterable, Iterator, List, Optional, Sequence, Set, Tupl
 from unicodedata import normalize
 
 from edp_mx.data.readers.columns_config import NONE, ColumnsConfig
-from edp_mx.data.readers.record_errors import RecordErrors
+from edp_mx.data.readers.record_errors import RecordErrors, UnreadableRest
 from edp_mx.data.utterance import Utterance
 from edp_mx.errors import UserError
 from edp_mx.metrics.spans import balanced
@@ -43,13 +43,13 @@ def read_bytes_by_line(path: Path) -> Iterator[Tuple[int, bytes]]:
     """Stream (number from 1, line without its end) of a plain or `.gz` file.
 
     Raises:
-        UserError: it cannot be read, has a line beyond `most_of_a_line`, or a `.gz` file would
+        UnreadableRest: it cannot be read, has a line beyond `most_of_a_line`, or a `.gz` file would
             become a hundred times as large as it is, so that it holds no text.
     """
     most, total = most_of_a_line(), 0
     try:
         if path.exists() and not path.is_file():
-            raise UserError(f"{path} is not a file")
+            raise UnreadableRest(f"{path} is not a file")
         with gzip.open(path, "rb") if path.suffix == ".gz" else open(path, "rb") as file:
             largest = max(MOST_INFLATION * path.stat().st_size, ALWAYS_READ)
             for number in count(1):
@@ -58,19 +58,19 @@ def read_bytes_by_line(path: Path) -> Iterator[Tuple[int, bytes]]:
                     return
                 line, total = line.rstrip(b"\r\n"), total + len(line)
                 if len(line) > most:
-                    raise UserError(
+                    raise UnreadableRest(
                         f"{path}, line {number}: longer than {most:,} bytes; EDP_MX_MAX_LINE=… "
                         "allows more"
                     )
                 if total > largest and path.suffix == ".gz":
-                    raise UserError(
+                    raise UnreadableRest(
                         f"{path}, line {number}: it holds more than {largest:,} bytes, which is "
                         "no text that was compressed; unpack it if it is"
                     )
                 yield number, line
     except (OSError, EOFError, zlib.error) as error:
         reason = getattr(error, "strerror", None) or error
-        raise UserError(f"cannot read {path}: {reason}") from error
+        raise UnreadableRest(f"cannot read {path}: {reason}") from error
 
 
 def read_lines(path: Path, errors: Optional[RecordErrors] = None) -> Iterator[Tuple[int, str]]:

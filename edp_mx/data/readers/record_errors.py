@@ -17,8 +17,8 @@ class RecordErrors:
 
     Args:
         hand_on: is given each error in place of raising it, so that the reader goes on.
-
-    Edge cases: an `UnreadableRest` is always raised, and ends the reading of its file.
+        is_last: whether it is given an `UnreadableRest` too; else that is raised, and ends the
+            reading of its file.
 
     Example:
         >>> found = []
@@ -28,8 +28,10 @@ class RecordErrors:
         1
     """
 
-    def __init__(self, hand_on: Optional[Callable[[UserError], None]] = None) -> None:
-        self._hand_on = hand_on
+    def __init__(
+        self, hand_on: Optional[Callable[[UserError], None]] = None, *, is_last: bool = False
+    ) -> None:
+        self._hand_on, self._is_last = hand_on, is_last
 
     def __enter__(self) -> None:
         return None
@@ -40,9 +42,9 @@ class RecordErrors:
         error: Optional[BaseException],
         traceback: Optional[TracebackType],
     ) -> bool:
-        if isinstance(error, UnreadableRest) or not isinstance(error, UserError):
+        if self._hand_on is None or not isinstance(error, UserError):
             return False
-        if self._hand_on is None:
+        if isinstance(error, UnreadableRest) and not self._is_last:
             return False
         self._hand_on(error)
         return True

@@ -70,8 +70,9 @@ def table_rows(
                 if damage:
                     raise damage[0]
             except UserError as error:
-                is_one_line = has_header and rows.line_num <= number
-                raise error if is_one_line else UnreadableRest(str(error)) from error
+                if has_header and rows.line_num <= number:
+                    raise
+                raise UnreadableRest(str(error)) from error
             finally:
                 damage.clear()
             if row is None:
@@ -89,7 +90,7 @@ def _lines(path: Path, damage: List[UserError]) -> Iterator[str]:
             yield f"{decoded(line, number, path)}\n"
         except UserError as error:
             damage.append(error)
-            yield "\n"
+            yield f"{line.decode('utf-8', 'replace')}\n"  # whose quotation marks count
 
 
 def _next_row(rows: Any, delimiter: str, place: str) -> Optional[List[str]]:
