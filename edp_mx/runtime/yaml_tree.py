@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 import re
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Dict, Iterator, List, Mapping, Sequence, Tuple
+from typing import Any, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple
 
 import yaml
 
@@ -154,12 +155,36 @@ def read_mapping(path: Path) -> Tuple[Tree, Origins]:
         UserError: it cannot be read, is not YAML or not a mapping, or sets a key twice.
     """
     origins: Origins = {}
-    try:
+    with _told(path, "the configuration "):
         loader = _Loader(_text_of(path))
         node = loader.get_single_node()
         tree = _construct(loader, node, path, (), origins) if node is not None else {}
+    if not isinstance(tree, dict):
+        raise UserError(f"{path}: a configuration is a mapping of keys, e.g. 'training:'")
+    return tree, origins
+
+
+def read_node(path: Path, *, most_bytes: int) -> Optional[yaml.Node]:
+    """Return what is in a file that is no configuration, with its lines; None if it is empty.
+
+    Raises:
+        UserError: it cannot be read, is not YAML or larger than `most_bytes`.
+    """
+    with _told(path):
+        return _Loader(_text_of(path, most_bytes)).get_single_node()
+
+
+@contextmanager
+def _told(path: Path, what: str = "") -> Iterator[None]:
+    """Say of a file that is no YAML where it is not.
+
+    Args:
+        what: it is, for the sentence that it cannot be read.
+    """
+    try:
+        yield
     except OSError as error:
-        raise UserError(f"cannot read the configuration {path}: {error.strerror}") from error
+        raise UserError(f"cannot read {what}{path}: {error.strerror}") from error
     except UnicodeDecodeError as error:
         raise UserError(f"{path} is not UTF-8 text (byte {error.start})") from error
     except yaml.MarkedYAMLError as error:
@@ -167,19 +192,16 @@ def read_mapping(path: Path) -> Tuple[Tree, Origins]:
         raise UserError(f"{path}, line {line}: not YAML ({error.problem})") from error
     except (yaml.YAMLError, RecursionError, ValueError) as error:  # a forbidden character, a date
         raise UserError(f"{path}: not YAML that can be read ({type(error).__name__})") from error
-    if not isinstance(tree, dict):
-        raise UserError(f"{path}: a configuration is a mapping of keys, e.g. 'training:'")
-    return tree, origins
 
 
-def _text_of(path: Path) -> str:
+def _text_of(path: Path, most_bytes: int = MOST_BYTES) -> str:
     """Read a file that is one, and no larger than a configuration can be."""
     if path.exists() and not path.is_file():
         raise UserError(f"{path} is not a file: name a YAML file, e.g. configs/quickstart.yaml")
     with path.open("rb") as file:
-        content = file.read(MOST_BYTES + 1)
-    if len(content) > MOST_BYTES:
-        raise UserError(f"{path} is larger than the {MOST_BYTES:,} bytes that are read of YAML")
+        content = file.read(most_bytes + 1)
+    if len(content) > most_bytes:
+        raise UserError(f"{path} is larger than the {most_bytes:,} bytes that are read of YAML")
     return content.decode("utf-8")
 
 

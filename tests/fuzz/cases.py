@@ -328,6 +328,43 @@ class CLINC(Corpus):
         (folder / "data_full.json").write_text(json.dumps(dict.fromkeys(parts, pairs), indent=1))
 
 
+class Conll(Corpus):
+    layout = "conll"
+
+    def make(self, folder):
+        blocks = [
+            "".join([f"# id: {u.id}\n# intent: {u.intent}\n",
+                     *(f"{at}\t{token}\t{u.intent}\t{tag}\n"
+                       for at, (token, tag) in enumerate(zip(u.tokens, u.slots), start=1))])
+            for u in self.utterances()
+        ]  # fmt: skip
+        (folder / "a.conll").write_text("\n".join(blocks))
+        (folder / "b.conll.gz").write_bytes(gzip.compress(blocks[0].encode(), mtime=0))
+
+
+class Rasa(Corpus):
+    layout = "rasa_yaml"
+
+    def make(self, folder):
+        (folder / "nlu.yml").write_text(
+            'version: "3.1"\nnlu:\n- intent: call\n  examples: |\n    - call [mum](who:mother)\n'
+            '    - [mum]{"entity": "who", "role": "to"} please\n- intent: end\n  examples:\n'
+            "  - text: |\n      hang up\n- synonym: mother\n  examples: |\n    - mum\n"
+        )
+
+
+class Parquet(Corpus):
+    layout = "parquet"
+
+    def make(self, folder):
+        import pyarrow
+        from pyarrow import parquet
+
+        table = pyarrow.Table.from_pylist(lines_of(self.utterances()))
+        for name, kind in (("a", "snappy"), ("b", "none")):
+            parquet.write_table(table, folder / f"{name}.parquet", compression=kind)
+
+
 class Dialogues(Corpus):
     layout = "dstc8"
     damage = staticmethod(damaged_json)
@@ -491,6 +528,9 @@ SUBJECTS = {
         NLUEval,
         SNIPS,
         CLINC,
+        Conll,
+        Rasa,
+        Parquet,
         SystemTurns,
         MeaningTables,
         Triples,

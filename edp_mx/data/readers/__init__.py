@@ -8,12 +8,15 @@ from typing import Iterable, Iterator, List, Optional, Tuple
 from edp_mx.data.ids import with_unique_ids
 from edp_mx.data.readers import (
     clinc_json,
+    conll,
     dart_json,
     dstc8,
     e2e,
     json_lines,
     nlu_eval,
+    parquet,
     persona_chat,
+    rasa_yaml,
     snips_json,
     system_turns,
     table,
@@ -39,6 +42,9 @@ FORMATS = {
         snips_json.FORMAT,
         e2e.FORMAT,  # before table
         table.FORMAT,
+        parquet.FORMAT,
+        conll.FORMAT,
+        rasa_yaml.FORMAT,
         nlu_eval.FORMAT,
         persona_chat.FORMAT,  # before text
         text_lines.FORMAT,

@@ -13,18 +13,23 @@ NONE = "none"  # in place of the name of what a corpus does not have, or is read
 
 @dataclass(frozen=True)
 class ColumnsConfig(Settings):
-    """The names of keys of a JSON line, or columns of a table; other layouts have none.
+    """The names of keys of a JSON line, or columns of a table; most other layouts have none.
+
+    The columns of CoNLL have numbers from 1, as in `tokens: "2"`, and its comments have names.
 
     Args:
         text: the one with the utterance as text; by default "text", "sentence" or
             "content".
-        tokens: the one with the utterance as tokens; by default "tokens".
-        slots: the one with the BIO tags of the tokens; by default "slots" or "ner_tags"; none for
-            a corpus without slots, in any layout.
+        tokens: the one with the utterance as tokens; by default "tokens" (CoNLL: the first, or the
+            second behind one that counts the tokens).
+        slots: the one with the BIO tags of the tokens; by default "slots" or "ner_tags" (CoNLL: the
+            last); none for a corpus without slots, in any layout. A corpus in which nothing is
+            known to hold slots or spans is read without them, and a remark says so.
         spans: the one with the slots as `[{"start", "end", "label"}]`, in characters of the text;
             by default "spans".
         intent: the one with the intent, or the label of a text; by default "intent", "label" or
-            "category"; none for a corpus without labels, in any layout.
+            "category" (CoNLL: the comment `# intent: …`); none for a corpus without labels, in any
+            layout.
         second: the one with a second text, such as the hypothesis beside a premise, which follows
             the first one after the token [SEP]; by default none.
         prompt: the one with what a reply is generated from; by default "prompt". With acts (a table

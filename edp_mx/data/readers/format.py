@@ -103,13 +103,20 @@ def single_file(path: Path, *suffixes: str) -> Sources:
     return {"": [(path, path.name)]} if path.name.endswith(suffixes) else {}
 
 
-def file_or_folder(path: Path, suffixes: Tuple[str, ...]) -> Sources:
-    """Take a file; or `train`, `valid` and `test` with a suffix, else all files with one."""
+def file_or_folder(
+    path: Path, suffixes: Tuple[str, ...], is_one: Callable[[Path], bool] = lambda _: True
+) -> Sources:
+    """Take a file; or `train`, `valid` and `test` with a suffix, else all files with one.
+
+    Args:
+        is_one: whether a file with a suffix is in this format; others are passed over.
+    """
     if path.is_file():
-        return single_file(path, *suffixes)
+        found_one = single_file(path, *suffixes)
+        return found_one if found_one and is_one(path) else {}
     found: Dict[str, Path] = {}
     for suffix in suffixes:
-        for file in path.glob(f"*{suffix}"):
+        for file in filter(is_one, path.glob(f"*{suffix}")):
             other = found.setdefault(file.name[: -len(suffix)], file)
             if other != file:
                 raise UserError(

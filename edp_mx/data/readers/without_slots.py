@@ -42,13 +42,12 @@ def decide_slots(
 
 @lru_cache(maxsize=None)  # a corpus may be read twice, but the remark is made once
 def _remark(place: str, what: str, present: str) -> None:
-    logger.warning(
-        '%s: no %s "slots", "ner_tags" or "spans", so the corpus is read without slots. There are '
-        "%s; if one of these holds the slots, name it by data.columns.slots (--columns slots=NAME)",
-        place,
-        what,
-        present,
+    sentence = UserError(  # which spells out what would move a terminal
+        f'{place}: no {what} "slots", "ner_tags" or "spans", so the corpus is read without slots. '
+        f"There are {present}; if one of these holds the slots, name it by data.columns.slots "
+        "(--columns slots=NAME)"
     )
+    logger.warning("%s", sentence)
 
 
 def refuse_slots_elsewhere(

@@ -15,6 +15,7 @@ LINE = '{"tokens": ["call"], "slots": ["O"], "intent": "call", "user": "ann"}\n'
 SNIPS = json.dumps({"Play": [{"data": [{"text": "play"}]}]})
 NLU_EVAL = "scenario;intent;answer_annotation\nalarm;set;wake me\n"
 TABLE = "text,slots,intent\ncall,O,call\n"
+RASA = "nlu:\n- intent: call\n  examples: |\n    - call [mum](who)\n"
 LAYOUTS = {  # the files of a corpus in each layout
     "three_files": {
         f"{part}/{name}": text
@@ -41,6 +42,8 @@ LAYOUTS = {  # the files of a corpus in each layout
     "dart_json": {
         f"dart-v1.1.1-full-{part}.json": json.dumps(TRIPLES) for part in ("train", "dev", "test")
     },
+    "conll": {f"{part}.conll": "# intent: x\na O\n" for part in ("train", "dev", "test")},
+    "rasa_yaml": {f"{part}.yml": RASA for part in ("train", "test")},
     "persona_chat": {f"{part}_self_original.txt": PERSONA_CHAT for part in ("train", "valid")},
 }
 

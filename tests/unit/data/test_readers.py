@@ -354,7 +354,7 @@ def test_what_is_not_there_torn_or_in_no_layout_is_refused(tmp_path):
         ("columns.csv", "auto", r'columns\.csv, line 1: the column "intent" is missing'),
         ("nowhere", "auto", "does not exist"),
         ("empty", "auto", "no known layout"),
-        ("empty", "conll", "must be one of auto, three_files"),
+        ("empty", "xml", "must be one of auto, three_files"),
         ("empty", "nlu_eval", "no file in the layout nlu_eval"),
     ):
         with pytest.raises(UserError, match=complaint):
