@@ -120,7 +120,7 @@ def _compare(arguments: argparse.Namespace) -> int:
 def _describe(outcome: Dict[str, Any], run: RunDirectory) -> str:
     """Return the table of an attack, its limits, and the path of its page."""
     from edp_mx.attacks.directory import attack_folder
-    from edp_mx.reports.attack_page import HEADER, attack_rows, warnings_of
+    from edp_mx.reports.attack_page import HEADER, attack_rows, verdict_of, warnings_of
     from edp_mx.reports.exposure_page import describe_exposure
     from edp_mx.reports.table import render_table
     from edp_mx.runs.attack_files import AttackOutcome
@@ -130,8 +130,7 @@ def _describe(outcome: Dict[str, Any], run: RunDirectory) -> str:
     if name == "canaries":
         said = [describe_exposure(outcome["canaries"], facts)]
     else:
-        said = [
-            render_table(HEADER, attack_rows(structure(outcome, AttackOutcome))),
-            *warnings_of(facts),
-        ]
+        attack = structure(outcome, AttackOutcome)
+        table = render_table(HEADER, attack_rows(attack))
+        said = [table, *warnings_of(facts), verdict_of(attack.results[0])]
     return "\n".join([*said, f"{attack_folder(run, name) / 'report.html'}\n"])

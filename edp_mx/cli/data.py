@@ -17,6 +17,7 @@ from edp_mx.cli.console import (
     columns_of,
     print_json,
     refuse_foreign,
+    require_at_least,
     whole,
 )
 from edp_mx.cli.data_check import add_check
@@ -59,14 +60,17 @@ examples:
   edp-mx data fetch nlu_eval --out data/nlu_eval --from http://127.0.0.1:8000/master.zip
 """
 DESCRIBE_EXAMPLES = """\
-Any layout that training reads: seq.in/seq.out/label, JSON lines, CSV and TSV, SNIPS' JSON,
-NLU-Eval's CSV, DSTC8's dialogues, tables and dialogues to generate text from. --columns says what
-columns or keys are called, as data.columns in a configuration. Where utterances name their users (a
-file user beside the three, the key "user", or a dialogue), these are counted. Beside the counts
-stand the sizes of the parts by data.split.
+Any layout that training reads: seq.in/seq.out/label, JSON lines, CSV and TSV, Parquet, CoNLL,
+Rasa's nlu.yml, SNIPS' and CLINC150's JSON, NLU-Eval's CSV, DSTC8's dialogues, tables and dialogues
+to generate text from. --columns says what columns or keys are called, as data.columns in a
+configuration. Where utterances name their users (a file user beside the three, the key "user", or a
+dialogue), these are counted. Beside the counts stand the sizes of the parts by data.split, how many
+utterances repeat the words of another one and how often the most frequent text is there, and how
+many utterances data.max_tokens cuts (64 by default).
 
 examples:
   edp-mx data describe data/atis
+  edp-mx data describe mine.jsonl --max-tokens 32
   edp-mx data describe mine.jsonl --show      (and three of its utterances)
   edp-mx data describe mine.csv --columns text=utterance intent=category
   edp-mx data describe dstc8 --columns prompt=context   (the system's turns)
@@ -104,6 +108,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     told.add_argument("corpus", metavar="PATH|NAME")
     told.add_argument("--show", action="store_true", help="show three utterances of it")
     add_columns(told)
+    told.add_argument("--max-tokens", type=whole, default=64, metavar="N",
+                      help="count what data.max_tokens=N cuts, default 64")  # fmt: skip
     told.add_argument("--json", action="store_true", help="print JSON")
     add_check(actions)
     add_lists(actions)
@@ -158,7 +164,9 @@ def run_describe(arguments: argparse.Namespace) -> int:
     parts: Counter = Counter()
     columns = columns_of(arguments.columns)
     utterances = named_utterances(name, size=SAMPLE, seed=1, parts=parts, columns=columns)
-    description = describe(progress_bar(is_first=True)(utterances, "reading", None))
+    require_at_least(arguments.max_tokens, 1, "--max-tokens")
+    read = progress_bar(is_first=True)(utterances, "reading", None)
+    description = describe(read, max_tokens=arguments.max_tokens)
     if not description.utterances:
         raise UserError(f"{name} holds no utterances")
     if arguments.json:
@@ -182,6 +190,7 @@ def _lines(name: str, description: Any) -> List[str]:
         f"{name}",
         f"utterances     {description.utterances:>12,}",
         f"repeated       {description.repeated:>12,}",
+        *([f"most copies    {description.most_copies:>12,}"] if description.repeated else []),
         f"tokens         {description.tokens:>12,}",
         f"distinct words {description.words:>12,}",
         f"intents        {len(intents):>12,}",
@@ -189,6 +198,7 @@ def _lines(name: str, description: Any) -> List[str]:
         f"slot spans     {sum(description.slots.values()):>12,}",
         *_user_lines(description),
         "tokens per utterance: " + ", ".join(f"{q:.0%} ≤ {length}" for q, length in lengths),
+        f"cut by data.max_tokens={description.max_tokens}: {description.cut:,} utterances",
         "most common intents:",
         *[f"  {count:>9,}  {intent}" for intent, count in intents[:5]],
         "rarest intents:",

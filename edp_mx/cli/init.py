@@ -246,7 +246,8 @@ def _next(arguments: argparse.Namespace, config: Any, out: Path) -> List[str]:
             f"Read {config.labels}: if all names in it are public (they stand in your "
             'programme, say), remove its line "private". Until then training is refused.'
         )
-    return [*lines, f"next: NP=2 launch/train.sh {out} --run runs/{config.corpus.name}"]
+    before = "next" if arguments.labels or arguments.labels_are_public else "after that"
+    return [*lines, f"{before}: NP=2 launch/train.sh {out} --run runs/{out.stem}"]
 
 
 def _wrap(text: str) -> List[str]:

@@ -18,7 +18,6 @@ from edp_mx.cli.console import add_overrides
 from edp_mx.data.readers.assembly import most_of_a_line
 from edp_mx.data.tokenization import Cut
 from edp_mx.data.utterance import are_words
-from edp_mx.errors import UserError
 from edp_mx.runtime.json_text import NotJSON, parse_json
 from edp_mx.runtime.progress import progress_bar
 
@@ -28,7 +27,8 @@ EXAMPLES = """\
 Each line of standard input gets one answer, in order. As JSON, an answer keeps the other keys of
 its line, such as an id; to a line that is empty or broken it is {"error": "..."}, and the next line
 is read. As text, an answer is one line: "call: call [relation: mum]". How many lines were answered
-per second is said on stderr.
+per second is said on stderr. Of several utterances on the command line, one without a word gets an
+error as its answer, the others theirs, and the exit code is 2.
 
 examples:
   edp-mx predict RUN "call my parents at 0123"
@@ -72,12 +72,16 @@ def run(arguments: argparse.Namespace) -> int:
         _answer_stream(trained, as_json=arguments.format != "text")
         return 0
     given = [trained.tokens_of(text) for text in arguments.utterances]
-    if not all(given):
-        raise UserError("the command line: an utterance needs at least one word")
-    for prediction in trained.predict(given):
-        as_json = arguments.format == "jsonl"
-        _print(_json(prediction.to_dict()) if as_json else prediction.describe())
-    return 0
+    found = iter(trained.predict([tokens for tokens in given if tokens]) if any(given) else ())
+    as_json = arguments.format == "jsonl"
+    for number, tokens in enumerate(given, start=1):
+        if tokens:
+            prediction = next(found)
+            _print(_json(prediction.to_dict()) if as_json else prediction.describe())
+            continue
+        error = f"utterance {number} needs at least one word"
+        _print(_json({"error": error}) if as_json else f"error: {error}")
+    return 0 if all(given) else 2
 
 
 def _answer_stream(trained: Any, *, as_json: bool) -> None:

@@ -9,6 +9,7 @@ from typing import Dict, Iterable, List, Sequence, Tuple
 
 import numpy as np
 
+from edp_mx.data.encoding import MAX_TOKENS
 from edp_mx.data.utterance import Utterance
 from edp_mx.metrics.spans import spans_of
 
@@ -21,14 +22,19 @@ EXAMPLES_OF = 3
 class Description:
     """Counts of a corpus; `words` are distinct, `repeated` have the tokens of an earlier utterance.
 
-    Lengths have quantiles at `QUANTILES`, and a user's utterances at `PER_USER`; intents and slots
-    stand most common first, with the first utterance of each of the three most common intents.
+    `most_copies` is how often the most frequent text is there, `cut` how many utterances have more
+    tokens than `max_tokens`. Lengths have quantiles at `QUANTILES`, and a user's utterances at
+    `PER_USER`; intents and slots stand most common first, with the first utterance of each of the
+    three most common intents.
     """
 
     utterances: int
     tokens: int
     words: int
     repeated: int
+    most_copies: int
+    cut: int
+    max_tokens: int
     lengths: Tuple[int, ...]
     intents: Dict[str, int]
     slots: Dict[str, int]
@@ -38,8 +44,12 @@ class Description:
     unnamed: int = 0
 
 
-def describe(utterances: Iterable[Utterance]) -> Description:
-    """Count a corpus in one pass; an utterance costs eight bytes until its end."""
+def describe(utterances: Iterable[Utterance], *, max_tokens: int = MAX_TOKENS) -> Description:
+    """Count a corpus in one pass; an utterance costs eight bytes until its end.
+
+    Args:
+        max_tokens: how many tokens of an utterance are read, as `data.max_tokens`.
+    """
     counters: List[Counter] = [Counter() for _ in range(5)]
     intents, slots, words, lengths, users = counters
     texts = array("q")
@@ -54,11 +64,15 @@ def describe(utterances: Iterable[Utterance]) -> Description:
         first.setdefault(utterance.intent, utterance)
     count = sum(intents.values())
     unnamed = users.pop("", 0)
+    copies = np.unique(np.asarray(texts), return_counts=True)[1]
     return Description(
         utterances=count,
         tokens=sum(words.values()),
         words=len(words),
-        repeated=count - len(np.unique(np.asarray(texts))),
+        repeated=count - len(copies),
+        most_copies=int(copies.max(initial=0)),
+        cut=sum(number for length, number in lengths.items() if length > max_tokens),
+        max_tokens=max_tokens,
         lengths=quantiles(lengths),
         intents=_ranked(intents),
         slots=_ranked(slots),

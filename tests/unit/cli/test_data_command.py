@@ -92,6 +92,25 @@ def test_describe_tells_counts_and_examples(tmp_path, capsys):
     assert "0% ≤ 2, 25% ≤ 2, 50% ≤ 4" in told
 
 
+def test_describe_counts_copies_and_what_is_cut(tmp_path, capsys):
+    texts = ["call mum"] * 3 + ["hang up", "hang up", "play " * 64, "play " * 65]
+    lines = [{"tokens": text.split(), "slots": ["O"] * len(text.split()), "intent": "x"}
+             for text in texts]  # fmt: skip
+    lines[0]["user"] = lines[3]["user"] = "ann"
+    path = tmp_path / "own.jsonl"
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    assert run("describe", str(path)) == 0
+    told = capsys.readouterr().out
+    assert "repeated                  3\nmost copies               3\n" in told
+    assert "cut by data.max_tokens=64: 1 utterances\n" in told
+    assert "users                     1\n" in told and "without a user            5\n" in told
+    assert run("describe", str(path), "--max-tokens", "63", "--json") == 0
+    facts = json.loads(capsys.readouterr().out)
+    assert (facts["cut"], facts["most_copies"], facts["repeated"]) == (2, 3, 3)
+    with pytest.raises(UserError, match="--max-tokens is 0; it must be 1 or more"):
+        run("describe", str(path), "--max-tokens", "0")
+
+
 def test_describe_as_json_shows_utterances_only_if_asked(tmp_path, capsys):
     path = tmp_path / "own.jsonl"
     path.write_text('{"tokens": ["call", "mum"], "slots": ["O", "B-who"], "intent": "call"}\n')

@@ -84,9 +84,13 @@ def test_what_is_read_of_the_corpus_is_said_and_fits_80_columns(mine):
     for part in ("mine.jsonl: 400 utterances, ", "No ε covers what was read of the corpus",
                  'remove its line "private". Until then training is refused.',
                  "Nothing was measured near these numbers.", "--start-from runs/public",
-                 'and no slots: SER ', "next: NP=2 launch/train.sh mine.yaml"):  # fmt: skip
+                 "and no slots: SER ",
+                 "refused. after that: NP=2 launch/train.sh mine.yaml --run runs/mine"):  # fmt: skip
         assert part in whole, part
     assert "No ε covers" in text and "Read from mine.jsonl" in text
+    public = init("mine.jsonl", "--labels-are-public", "--force", "--out", "other.yaml")
+    assert "\nnext: NP=2 launch/train.sh other.yaml --run runs/other\n" in f"{public}\n"
+    assert "--run runs/other\n" in Path("other.yaml").read_text()
     public = init("mine.jsonl", "--labels-are-public", "--force")
     assert '"private"' not in public + Path("mine.labels.json").read_text()
     assert "public by --labels-are-public" in Path("mine.yaml").read_text()

@@ -6,6 +6,7 @@ import json
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support import cli
 
 from edp_mx.cli.predict import _answer_stream, answers, at_hand, read_requests
 from edp_mx.data.tokenization import TOKENIZERS
@@ -124,3 +125,21 @@ def test_spans_have_their_text_and_open_with_b():
     assert [(s["text"], s["confidence"]) for s in understood.spans()] == [
         ("mum", 0.25), ("now", 0.25)]  # fmt: skip
     assert len(spans_of(understood.utterance.slots)) == 2
+
+
+@pytest.mark.parametrize(
+    ("options", "answers"),
+    [
+        ((), ["call", "mum", "error: utterance 2 needs at least one word"]),
+        (("--json",), ['"intent": "call"', '{"error": "utterance 2 needs at least one word"}']),
+    ],
+)
+def test_an_empty_utterance_spares_the_others_on_the_command_line(
+    options, answers, monkeypatch, capsys
+):
+    monkeypatch.setattr("edp_mx.runs.trained_run.load_run", lambda _: Trained())
+    assert cli.run("predict", "RUN", "call mum", " ", *options) == 2
+    said = capsys.readouterr().out
+    assert all(answer in said for answer in answers)
+    assert cli.run("predict", "RUN", "call mum", *options) == 0
+    assert cli.run("predict", "RUN", "", *options) == 2
