@@ -73,12 +73,14 @@ def test_the_scores_are_of_the_runs_own_parts(runs):
     assert [scores.intents[i] for i in some] == [by_id[ids[i]].intent for i in some]
 
 
-def test_the_same_comes_out_of_the_saved_scores(runs, tmp_path):
+def test_the_same_comes_out_of_the_saved_scores(runs, tmp_path, capsys):
     target, shadow = (copy_of(run, tmp_path) for run in runs)
     before = {name: results(target, name) for name in ("threshold", "shadow")}
     for name in before:
         shutil.rmtree(target / f"attack-{name}")
     attack(target, "--shadow", shadow, "--from-scores")
+    said = " ".join(capsys.readouterr().out.split())  # lines are wrapped
+    assert said.count("Somebody with the model tells members from others in ") == 2
     assert {name: results(target, name) for name in before} == before
 
 
