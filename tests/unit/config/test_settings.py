@@ -63,7 +63,7 @@ def test_what_lies_outside_is_refused_with_key_bound_and_value(key, value, messa
 
 # For every class of settings, impossible values of every key that has bounds of its own.
 IMPOSSIBLE = {
-    DataConfig: {"layout": "conll", "tokenizer": "pieces", "split_seed": -1, "size": 0,
+    DataConfig: {"layout": "xml", "tokenizer": "pieces", "split_seed": -1, "size": 0,
                  "max_tokens": 0, "max_characters": 0, "max_pieces": 2},
     ColumnsConfig: {"unbalanced": "ignore"},
     SplitConfig: {"train": 1.0, "validation": 0.0},
