@@ -74,7 +74,8 @@ def run(arguments: argparse.Namespace) -> int:
     labelled = trained.labelled(utterances) if arguments.by_label else None
     written = None
     if arguments.generate is not None:
-        trained.set_answering(arguments.overrides)
+        if arguments.overrides:
+            trained.set_answering(arguments.overrides)
         written = trained.score_written(utterances, most=arguments.generate)
     for line in baselines.unknown_labels(utterances, trained.vocabulary, task):
         print(line, file=sys.stderr)

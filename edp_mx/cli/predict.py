@@ -67,7 +67,8 @@ def run(arguments: argparse.Namespace) -> int:
     from edp_mx.runs.trained_run import load_run
 
     trained = load_run(arguments.run_directory)
-    trained.set_answering(arguments.overrides)
+    if arguments.overrides:
+        trained.set_answering(arguments.overrides)
     if arguments.utterances == ["-"]:
         _answer_stream(trained, as_json=arguments.format != "text")
         return 0

@@ -10,6 +10,7 @@ from edp_mx.config import load_config
 from edp_mx.data.text import digest
 from edp_mx.data.utterance import Utterance
 from edp_mx.dp.accounting.bound import Bound
+from edp_mx.dp.accounting.config import PrivacyConfig
 from edp_mx.dp.accounting.guarantee import Guarantee
 from edp_mx.dp.accounting.together import count_together
 from edp_mx.errors import UserError
@@ -110,18 +111,22 @@ def count_by_record(spenders: Sequence[Spender], *, delta: float) -> List[Togeth
 
 
 def refuse_overdraft(
-    budget: float, run: RunDirectory, planned: Guarantee, part: Sequence[Utterance]
+    privacy: PrivacyConfig, run: RunDirectory, planned: Guarantee, part: Sequence[Utterance]
 ) -> None:
     """Refuse a training that would spend too much of its corpus, with those in the same folder.
 
     Args:
-        budget: the ε that any record may lose in all of them together, at the δ of this run.
+        privacy: its `corpus_budget` is the ε that any record may lose in all of them together, at
+            the δ of this run; None for no limit.
         planned: all that it may release.
         part: its training part.
 
     Raises:
         UserError: it would.
     """
+    budget = privacy.corpus_budget
+    if budget is None:
+        return
     others = [
         spender_of(RunDirectory(folder))
         for folder, files in walk(run.path.resolve().parent)

@@ -158,33 +158,24 @@ class _Run:
     def _write_start(self) -> None:
         """Write the run's own files on rank 0; one that is resumed must have been begun so."""
         prepared, layers = self.training.prepared, self.training.flat.layers
-        corpus = prepared.corpus
+        corpus, run = prepared.corpus, self.directory
         planned = self.spending.planned(self.begin.epoch, self.begin.steps)
         logger.info("%s", planned.describe())
-        if self.config.privacy.corpus_budget is not None:
-            budget = self.config.privacy.corpus_budget
-            refuse_overdraft(budget, self.directory, planned, corpus.train)
+        refuse_overdraft(self.config.privacy, run, planned, corpus.train)
         start: Dict[str, Any] = {
             "fingerprints": {part: fingerprint(getattr(corpus, part)) for part in PARTS},
             "vocabulary": prepared.vocabulary.to_json(),
         }
-        if has_started(self.directory):
-            refuse_other_start(self.directory, **start)
-            refuse_lost(self.directory)
+        if has_started(run):
+            refuse_other_start(run, **start)
+            refuse_lost(run)
             return
-        line = origin_of_run(self.directory, self.config, corpus)
-        write_origin(self.directory.path / ORIGIN, line)
-        corpus.split.write(self.directory.path / "split.json", corpus.utterances)
-        release = self.spending.plan.release
-        scales = release.layer_scales if release else None
-        self.directory.write(
-            "layers",
-            [
-                {**layer.describe(), "scale": scale}
-                for layer, scale in zip(layers, scales or [None] * len(layers))
-            ],
-        )
-        write_start(self.directory, num_workers=self.workers.size, **start)  # the start is whole
+        write_origin(run.path / ORIGIN, origin_of_run(run, self.config, corpus))
+        corpus.split.write(run.path / "split.json", corpus.utterances)
+        scales = getattr(self.spending.plan.release, "layer_scales", None)
+        described = zip(layers, scales or [None] * len(layers))
+        run.write("layers", [{**each.describe(), "scale": scale} for each, scale in described])
+        write_start(run, num_workers=self.workers.size, **start)  # the start is whole
 
     def _train(self) -> None:
         """Train until the plan, the budget or the patience is at its end."""

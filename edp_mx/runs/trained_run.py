@@ -76,8 +76,6 @@ class TrainedRun:
 
     def set_answering(self, overrides: Sequence[str]) -> None:
         """Have the model answer by settings of its own, such as `beams=4`."""
-        if not overrides:
-            return
         if self.model.answering is None:
             raise UserError(
                 f"--set: the answers of task: {self.config.task} have no settings; leave it out"
