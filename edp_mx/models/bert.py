@@ -14,7 +14,7 @@ from edp_mx.data.template import is_template
 from edp_mx.models.bert_states import normalised, piece_means, settle_shapes
 from edp_mx.models.encoder import ModelConfig
 from edp_mx.models.infilling import MaskState
-from edp_mx.models.trained_parts import PARTS, AdapterSettings
+from edp_mx.models.trained_parts import AdapterSettings, added_values
 from edp_mx.runtime.files import path_field
 from edp_mx.runtime.limits import MOST_LAYERS, MOST_WIDE
 from edp_mx.runtime.settings import SettingError, setting
@@ -30,10 +30,6 @@ class BERTConfig(AdapterSettings, ModelConfig):
 
     Attributes:
         family: bert.
-        trained: all, heads or biases, as for a CLC; lora (low-rank adapters of all layers above
-            `frozen_layers` and of the pooler, and the heads), rgp (the weights of those layers from
-            gradients of low rank, and the heads) or prefix (keys and values in all layers above
-            `frozen_layers` that come before those of an utterance, and the heads).
         intents: pooled ([CLS]), or infilling: the state at the [MASK] of `template`, through the
             checkpoint's masked-LM head, whose scores of label words the intents start from.
         template: what each utterance, {}, is then written in, between [CLS] and [SEP].
@@ -58,7 +54,6 @@ class BERTConfig(AdapterSettings, ModelConfig):
     """
 
     family: str = setting("bert", one_of=["bert"])
-    trained: str = setting("all", one_of=tuple(PARTS))
     num_layers: int = setting(4, at_least=1, at_most=MOST_LAYERS)
     num_heads: int = setting(12, at_least=1, at_most=MOST_WIDE)
     hidden_size: int = setting(312, at_least=1, at_most=MOST_WIDE)
@@ -106,7 +101,6 @@ class BERTConfig(AdapterSettings, ModelConfig):
                 "frozen_layers",
                 f"must be at most {self.num_layers} (num_layers), not {self.frozen_layers}",
             )
-        self.trained_part.check(self)
 
     @property
     def written_around(self) -> Optional[str]:
@@ -123,9 +117,8 @@ def initial_bert_values(
 
     Source: Devlin et al. 2019, their published code (`initializer_range`).
     """
-    for part in PARTS.values():
-        if (own := part.initial_values(name, shape, generator)) is not None:
-            return own
+    if (added := added_values(name, shape, generator)) is not None:
+        return added
     if name.endswith(("bias", "beta")):
         return np.zeros(shape)
     if name.endswith("gamma"):

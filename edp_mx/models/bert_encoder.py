@@ -32,6 +32,7 @@ from edp_mx.models.infilling import start_from_words
 from edp_mx.models.label_words import label_pieces, label_words
 from edp_mx.models.masked_pieces import MaskedPieceHead
 from edp_mx.models.onnx.bert import bert_graph
+from edp_mx.models.trained_part import Adaptable
 
 
 class BERTEncoder(Encoder):
@@ -57,6 +58,12 @@ class BERTEncoder(Encoder):
         with self.name_scope():
             self.bert = BERT(config, num_pieces=num_pieces, mask_place=mask_place, prefix="")
             self.dropout = nn.Dropout(config.dropout)
+
+    def adaptable(self, frozen_layers: int) -> Adaptable:
+        """See `Encoder`."""
+        cells = list(self.bert.model.encoder.transformer_cells)[frozen_layers:]
+        dense = [each for cell in cells for each in (cell.proj, cell.ffn.ffn_1, cell.ffn.ffn_2)]
+        return Adaptable([cell.attention_cell for cell in cells], [*dense, self.bert.pooler])
 
     def tables(self, vocabulary: Vocabulary) -> Dict[str, Sequence[str]]:
         """See `Encoder`."""

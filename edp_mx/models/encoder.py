@@ -16,7 +16,7 @@ from edp_mx.data.tokenizer import Tokenizer
 from edp_mx.data.vocabulary import Vocabulary
 from edp_mx.errors import UserError
 from edp_mx.models.initialization import Rule, initial_values
-from edp_mx.models.trained_part import TrainedPart
+from edp_mx.models.trained_part import Adaptable, TrainedPart
 from edp_mx.models.trained_parts import OF_EVERY_FAMILY, PARTS
 from edp_mx.runtime.files import path_field
 from edp_mx.runtime.limits import MOST_NORM
@@ -83,6 +83,10 @@ class Encoder(gluon.HybridBlock):
     def frozen_part(self) -> Optional[FrozenPart]:
         """Return the frozen lower part of an encoder whose upper part is trained; None if none."""
         return None
+
+    def adaptable(self, frozen_layers: int) -> Adaptable:
+        """Return what stands above so many layers of a transformer, with its pooler."""
+        raise NotImplementedError
 
     def tables(self, vocabulary: Vocabulary) -> Dict[str, Sequence[str]]:  # noqa: ARG002
         """Return the words, characters or pieces of the rows of parameters, by parameter."""

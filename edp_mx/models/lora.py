@@ -1,4 +1,4 @@
-"""Low-rank adapters of a BERT, which are trained instead of its weights."""
+"""Low-rank adapters of a transformer, which are trained instead of its weights."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ class LoRASettings(Settings):
 
 
 class LowRankPart(TrainedPart):
-    """Pairs of matrices beside the weights of a BERT's upper layers and of its pooler."""
+    """Pairs of matrices beside the weights of a transformer's upper layers and of its pooler."""
 
     kind: Type[LowRank] = LowRank
 
@@ -104,27 +104,25 @@ class LowRankPart(TrainedPart):
         raise NotImplementedError
 
     def change(self, encoder: gluon.Block, config: Any) -> None:
-        """Put pairs on the pooler and on the layers from `frozen_layers` on.
+        """Put pairs on the layers from `frozen_layers` on, and on the pooler where there is one.
 
         In a layer, they are for query, key, value, the attention's output and both feed-forward
         layers.
         """
-        bert, sizes = encoder.bert, self.sizes(config)
-        for cell in list(bert.model.encoder.transformer_cells)[config.frozen_layers :]:
-            attention = cell.attention_cell
+        adaptable, sizes = encoder.adaptable(config.frozen_layers), self.sizes(config)
+        for attention in adaptable.attentions:
             attention.__class__ = AdaptedSelfAttention
             width = attention.units
             with attention.name_scope():
                 for name in _PROJECTIONS:
                     adapter = self.kind(width, width, prefix=f"{name}_{self.kind.MARK}", **sizes)
                     setattr(attention, f"{name}_adapter", adapter)
-            for dense in (cell.proj, cell.ffn.ffn_1, cell.ffn.ffn_2):
-                _adapt(dense, self.kind, sizes)
-        _adapt(bert.pooler, self.kind, sizes)
+        for dense in adaptable.dense:
+            _adapt(dense, self.kind, sizes)
 
 
 class LoRA(LowRankPart):
-    """Adapters of a BERT's upper layers and of its pooler."""
+    """Adapters of a transformer's upper layers and of its pooler."""
 
     name, settings, endings = "lora", LoRASettings, (DOWN, UP)
 

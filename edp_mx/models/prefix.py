@@ -69,15 +69,14 @@ class PrefixSettings(Settings):
 
 
 class TrainedPrefix(TrainedPart):
-    """Prefixes of a BERT's layers from `frozen_layers` on."""
+    """Prefixes of a transformer's layers from `frozen_layers` on."""
 
     name, settings, endings = "prefix", PrefixSettings, (VECTORS,)
     is_merged = False
 
     def change(self, encoder: gluon.Block, config: Any) -> None:
         length = config.prefix_length
-        for cell in list(encoder.bert.model.encoder.transformer_cells)[config.frozen_layers :]:
-            attention = cell.attention_cell
+        for attention in encoder.adaptable(config.frozen_layers).attentions:
             attention.__class__ = PrefixSelfAttention
             attention.length = length
             with attention.name_scope():

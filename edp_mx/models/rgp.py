@@ -54,7 +54,7 @@ class RGPSettings(Settings):
 
 
 class RGP(LowRankPart):
-    """The weights of a BERT's upper layers and of its pooler, by way of carriers.
+    """The weights of a transformer's upper layers and of its pooler, by way of carriers.
 
     The carriers have gradients, and the weights are updated.
     """

@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Any, Optional, Tuple
+from typing import Any, NamedTuple, Optional, Sequence, Tuple
 
 import numpy as np
+from gluonnlp.model.bert import DotProductSelfAttentionCell
 from mxnet import gluon
+from mxnet.gluon import nn
 
 from edp_mx.runtime.npz import Arrays
 from edp_mx.runtime.settings import Settings
+
+
+class Adaptable(NamedTuple):
+    """The blocks of an encoder above its frozen layers that a part may change."""
+
+    attentions: Sequence[DotProductSelfAttentionCell]
+    dense: Sequence[nn.Dense]
 
 
 class TrainedPart:
@@ -17,7 +26,7 @@ class TrainedPart:
     Attributes:
         name: the value.
         endings: of the names of the encoder's parameters that have gradients.
-        settings: the settings of its own, which `BERTConfig` inherits.
+        settings: the settings of its own, which `AdapterSettings` inherits.
         is_merged: whether `plain` leaves none of the parameters that it adds.
     """
 

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Dict
+from typing import Dict, Optional, Tuple
+
+import numpy as np
 
 from edp_mx.models.biases import Biases
 from edp_mx.models.lora import LoRA, LoRASettings
 from edp_mx.models.prefix import PrefixSettings, TrainedPrefix
 from edp_mx.models.rgp import RGP, RGPSettings
 from edp_mx.models.trained_part import TrainedPart
+from edp_mx.runtime.settings import setting
 
 
 class Whole(TrainedPart):
@@ -24,12 +27,33 @@ class Heads(TrainedPart):
     name = "heads"
 
 
-@dataclass(frozen=True)
-class AdapterSettings(LoRASettings, PrefixSettings, RGPSettings):
-    """The settings of all parts that are added to a BERT."""
-
-
 OF_EVERY_FAMILY = (Whole(), Heads(), Biases())
 PARTS: Dict[str, TrainedPart] = {
     part.name: part for part in (*OF_EVERY_FAMILY, LoRA(), TrainedPrefix(), RGP())
 }
+
+
+@dataclass(frozen=True)
+class AdapterSettings(LoRASettings, PrefixSettings, RGPSettings):
+    """The parts of a transformer that can be trained, and the settings of those that are added.
+
+    Attributes:
+        trained: all, heads or biases, as for a CLC; lora (low-rank adapters of all layers above
+            `frozen_layers` and of a BERT's pooler, and the heads), rgp (the weights of those layers
+            from gradients of low rank, and the heads) or prefix (keys and values in all layers
+            above `frozen_layers` that come before those of an utterance, and the heads).
+    """
+
+    trained: str = setting("all", one_of=tuple(PARTS))
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        PARTS[self.trained].check(self)
+
+
+def added_values(
+    name: str, shape: Tuple[int, ...], generator: np.random.Generator
+) -> Optional[np.ndarray]:
+    """Draw the first values of a parameter that a part adds; None: as the encoder's."""
+    drawn = (part.initial_values(name, shape, generator) for part in PARTS.values())
+    return next((values for values in drawn if values is not None), None)
