@@ -16,7 +16,7 @@ from edp_mx.runtime.npz import Arrays
 from edp_mx.runtime.settings import SettingError, Settings, setting
 
 DOWN, UP = "lora_down_weight", "lora_up_weight"  # how the adapters' parameters end
-_PROJECTIONS = ("query", "key", "value")
+PROJECTIONS = ("query", "key", "value")
 
 
 class LowRank(gluon.HybridBlock):
@@ -114,7 +114,7 @@ class LowRankPart(TrainedPart):
             attention.__class__ = AdaptedSelfAttention
             width = attention.units
             with attention.name_scope():
-                for name in _PROJECTIONS:
+                for name in PROJECTIONS:
                     adapter = self.kind(width, width, prefix=f"{name}_{self.kind.MARK}", **sizes)
                     setattr(attention, f"{name}_adapter", adapter)
         for dense in adaptable.dense:

@@ -171,12 +171,15 @@ def load_gpt2(decoder: GPT2, checkpoint: GPT2Checkpoint) -> None:
 
 
 def checkpoint_of(decoder: GPT2, tokenizer: Tokenizer) -> GPT2Checkpoint:
-    """Return copies of all parameters, as `load_gpt2` takes them."""
+    """Return copies of all parameters, as `load_gpt2` takes them; adapters are merged."""
+    config = decoder.config
+    ours = {name: values.data().asnumpy() for name, values in decoder.collect_params().items()}
+    plain = config.trained_part.plain(ours, config)
     tensors = {
-        name: tensor_of(name, [values.data().asnumpy() for values in parameters])
+        name: tensor_of(name, [plain[each.name] for each in parameters])
         for name, parameters in parameters_of(decoder).items()
     }
-    return GPT2Checkpoint(decoder.config, tokenizer, tensors)
+    return GPT2Checkpoint(config, tokenizer, tensors)
 
 
 def write_checkpoint(

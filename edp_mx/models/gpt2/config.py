@@ -6,13 +6,14 @@ from dataclasses import dataclass
 from typing import Optional
 
 from edp_mx.models.encoder import ModelConfig
+from edp_mx.models.trained_parts import AdapterSettings
 from edp_mx.runtime.files import path_field
 from edp_mx.runtime.limits import MOST_LAYERS, MOST_WIDE
 from edp_mx.runtime.settings import SettingError, setting
 
 
 @dataclass(frozen=True)
-class GPT2Config(ModelConfig):
+class GPT2Config(AdapterSettings, ModelConfig):
     """Sizes of a GPT-2; the defaults are those of the smallest published one.
 
     Attributes:

@@ -11,6 +11,7 @@ from mxnet import gluon
 from mxnet.gluon import nn
 
 from edp_mx.models.gpt2.config import GPT2Config
+from edp_mx.models.trained_parts import added_values
 
 _INITIAL_STDDEV = 0.02
 _CUBIC = 0.044715
@@ -118,10 +119,13 @@ def initial_gpt2_values(
 ) -> np.ndarray:
     """Draw GPT-2's first values: normal with σ = 0.02; layer norms at identity.
 
-    The weights whose outputs are added to the rows have σ = 0.02 / √(2 L).
+    The weights whose outputs are added to the rows have σ = 0.02 / √(2 L). Parameters that a
+    `TrainedPart` adds are drawn as it likes.
 
     Source: Radford et al. 2019, section 2.3 and published code.
     """
+    if (added := added_values(name, shape, generator)) is not None:
+        return added
     if name.endswith(("bias", "beta")):
         return np.zeros(shape)
     if name.endswith("gamma"):

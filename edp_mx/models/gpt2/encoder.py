@@ -28,6 +28,7 @@ from edp_mx.models.gpt2.config import GPT2Config
 from edp_mx.models.gpt2.decoder import GPT2, initial_gpt2_values
 from edp_mx.models.gpt2.steps import Past, step
 from edp_mx.models.id_ranges import check_ids, check_lengths
+from edp_mx.models.trained_part import Adaptable
 
 
 class GPT2Encoder(Encoder):
@@ -50,6 +51,12 @@ class GPT2Encoder(Encoder):
     def tables(self, vocabulary: Vocabulary) -> Dict[str, Sequence[str]]:
         """See `Encoder`."""
         return _tables(self.decoder, vocabulary)
+
+    def adaptable(self, frozen_layers: int) -> Adaptable:
+        """See `Encoder`."""
+        layers = list(self.decoder.layers)[frozen_layers:]
+        dense = [each for layer in layers for each in (layer.proj, layer.ffn_1, layer.ffn_2)]
+        return Adaptable([layer.attention for layer in layers], dense)
 
     def next_piece_scorer(self) -> NextPieceScorer:
         """See `Encoder`."""

@@ -12,6 +12,7 @@ import mxnet as mx
 from mxnet import autograd, gluon
 
 from edp_mx.models.gpt2.decoder import GPT2, DecoderLayer
+from edp_mx.models.lora import PROJECTIONS
 
 Past = List[mx.nd.NDArray]  # of each layer the keys, then the values (N, S, H) of S pieces
 
@@ -48,9 +49,7 @@ def _layer_step(
     """Return a layer's rows (N, Q, H), and its keys and values (N, S + Q, H)."""
     F, attention = mx.nd, layer.attention
     normed = layer.attention_norm(rows)
-    query = _projected(normed, attention.query_weight, attention.query_bias)
-    kept = [_projected(normed, attention.key_weight, attention.key_bias),
-            _projected(normed, attention.value_weight, attention.value_bias)]  # fmt: skip
+    query, *kept = (_projected(attention, name, normed) for name in PROJECTIONS)
     if past is not None:
         kept = [F.concat(*both, dim=1) for both in zip(past, kept)]
     heads = attention._num_heads
@@ -67,11 +66,12 @@ def _layer_step(
     return rows + layer.fed_forward(F, rows), kept
 
 
-def _projected(
-    rows: mx.nd.NDArray, weight: gluon.Parameter, bias: gluon.Parameter
-) -> mx.nd.NDArray:
-    arrays = (weight.data(rows.context), bias.data(rows.context))
-    return mx.nd.FullyConnected(rows, *arrays, num_hidden=weight.shape[0], flatten=False)
+def _projected(attention: gluon.Block, name: str, rows: mx.nd.NDArray) -> mx.nd.NDArray:
+    """Return queries, keys or values, with what their adapter adds. Shapes: → (N, Q, H)."""
+    arrays = (getattr(attention, f"{name}_{end}").data(rows.context) for end in ("weight", "bias"))
+    out = mx.nd.FullyConnected(rows, *arrays, num_hidden=attention.units, flatten=False)
+    adapter = getattr(attention, f"{name}_adapter", None)
+    return out if adapter is None else out + adapter(rows)
 
 
 def _by_head(rows: mx.nd.NDArray, heads: int) -> mx.nd.NDArray:

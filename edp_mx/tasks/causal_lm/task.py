@@ -41,10 +41,10 @@ class CausalLanguageModelling(MaskedLanguageModelling):
                 f"task: causal_lm needs a model that reads pieces from left to right; "
                 f"model.family is {config.family}: set it to gpt2"
             )
-        if config.trained == "heads":
+        if all(each.grad_req == "null" for each in scorer.collect_params().values()):
             raise UserError(
-                "model.trained: heads leaves nothing to train, since a language model has no "
-                "heads; set it to all or biases"
+                f"model.trained: {config.trained} leaves nothing to train, since a language model "
+                "has no heads; set it to all or biases"
             )
         return CausalLM(scorer, vocabulary.tokenizer)
 
