@@ -8,6 +8,7 @@ from golden.make_gpt2_logits import GOLDEN, PIECES, settings_of, values_of
 from safetensors.numpy import save_file
 
 from edp_mx.models.gpt2.checkpoint import load_gpt2, read_checkpoint
+from edp_mx.models.gpt2.decoder import GPT2
 from edp_mx.models.gpt2.encoder import GPT2Encoder
 from edp_mx.models.initialization import initialize
 
@@ -34,7 +35,8 @@ def write_folder(folder, case="tiny", tensors=None, *, settings=None, pieces=PIE
 def scorer_of(folder):
     """Scores of the next piece by the checkpoint of a folder."""
     checkpoint = read_checkpoint(folder)
-    encoder = GPT2Encoder(checkpoint.config, num_pieces=len(checkpoint.tokenizer), prefix="gpt2_")
+    num_pieces = len(checkpoint.tokenizer)
+    encoder = GPT2Encoder(GPT2(checkpoint.config, num_pieces=num_pieces, prefix="gpt2_"))
     initialize(encoder, seed=1, context=mx.cpu(), rule=encoder.initial_values)
     load_gpt2(encoder.decoder, checkpoint)
     return encoder.next_piece_scorer()

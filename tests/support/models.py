@@ -16,6 +16,7 @@ from edp_mx.models.bert_encoder import BERTEncoder
 from edp_mx.models.clc import CLCConfig, CLCEncoder
 from edp_mx.models.frozen import freeze
 from edp_mx.models.gpt2.config import GPT2Config
+from edp_mx.models.gpt2.decoder import GPT2
 from edp_mx.models.gpt2.encoder import GPT2Encoder
 from edp_mx.models.lora import LoRA
 from edp_mx.tasks.intent_slot.model import build_model
@@ -61,7 +62,7 @@ def tiny_bert(*, seed=3, **config):
 def tiny_gpt2(*, seed=3, **config):
     """A GPT-2 small enough for finite differences."""
     config = GPT2Config(**{**TINY_BERT, **config})
-    encoder = GPT2Encoder(config, num_pieces=SIZES["num_pieces"], prefix="gpt2_")
+    encoder = GPT2Encoder(GPT2(config, num_pieces=SIZES["num_pieces"], prefix="gpt2_"))
     freeze(encoder, config)
     return with_heads(encoder, seed=seed)
 

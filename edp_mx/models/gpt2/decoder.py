@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import math
-from typing import List, Tuple
+from typing import Iterable, List, Tuple
 
+import mxnet as mx
 import numpy as np
 from gluonnlp.model.bert import DotProductSelfAttentionCell
 from mxnet import gluon
 from mxnet.gluon import nn
 
+from edp_mx.data.batching import Batch, PieceInputs
+from edp_mx.errors import UserError
 from edp_mx.models.gpt2.config import GPT2Config
+from edp_mx.models.id_ranges import check_ids, check_lengths
 from edp_mx.models.trained_parts import added_values
 
 _INITIAL_STDDEV = 0.02
@@ -87,7 +91,26 @@ class GPT2(gluon.HybridBlock):
         for parameter in frozen:
             parameter.grad_req = "null"
 
+    def inputs(self, batch: Batch, context: mx.Context) -> mx.nd.NDArray:
+        """Return the pieces (N, P) of a batch, checked."""
+        assert isinstance(batch.inputs, PieceInputs)
+        pieces, lengths, _ = batch.inputs
+        check_lengths(lengths, pieces.shape[1])
+        check_ids("pieces", pieces, self.num_pieces)
+        if pieces.shape[1] > self.config.max_positions:
+            raise UserError(
+                f"an utterance has {pieces.shape[1]} pieces, but model.max_positions is "
+                f"{self.config.max_positions}; lower data.max_pieces"
+            )
+        return mx.nd.array(pieces, ctx=context, dtype="int32")
+
     def hybrid_forward(self, F, pieces, position_weight):
+        rows = self.dropout(self.embedded(F, pieces, position_weight))  # (N, P, H)
+        rows = through(F, F.swapaxes(rows, 0, 1), self.layers._children.values())  # (P, N, H)
+        return F.swapaxes(self.norm(rows), 0, 1)
+
+    def embedded(self, F, pieces, position_weight):
+        """Return the vectors of pieces at their positions. Shapes: (N, P) → (N, P, H)."""
         steps = F.contrib.arange_like(pieces, axis=1)  # (P,)
         positions = F.Embedding(
             steps,
@@ -95,13 +118,18 @@ class GPT2(gluon.HybridBlock):
             input_dim=self.config.max_positions,
             output_dim=self.config.hidden_size,
         )  # (P, H)
-        rows = F.broadcast_add(self.word_embed(pieces), F.expand_dims(positions, axis=0))
-        rows = F.swapaxes(self.dropout(rows), 0, 1)  # (P, N, H)
-        visible = F.broadcast_like(F.expand_dims(steps + 1, axis=0), pieces)  # (N, P)
-        visible = F.cast(visible, dtype="int32")
-        for layer in self.layers._children.values():
-            rows = layer(rows, visible)
-        return F.swapaxes(self.norm(rows), 0, 1)
+        return F.broadcast_add(self.word_embed(pieces), F.expand_dims(positions, axis=0))
+
+
+def through(F, rows, layers: Iterable[DecoderLayer]):
+    """Return rows behind some layers. Shapes: (P, N, H) → (P, N, H)."""
+    steps = F.contrib.arange_like(rows, axis=0) + 1  # (P,)
+    zeros = F.zeros_like(F.contrib.arange_like(rows, axis=1))  # (N,)
+    visible = F.broadcast_add(F.reshape(zeros, (-1, 1)), F.reshape(steps, (1, -1)))  # (N, P)
+    visible = F.cast(visible, dtype="int32")
+    for layer in layers:
+        rows = layer(rows, visible)
+    return rows
 
 
 def gelu(F, values):

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
-from typing import Dict, Optional, Sequence, Tuple
+from typing import Dict, Optional, Sequence, Tuple, Union
 
 import mxnet as mx
 import numpy as np
@@ -15,7 +16,7 @@ from edp_mx.data.config import DataConfig
 from edp_mx.data.vocabulary import Vocabulary
 from edp_mx.errors import UserError
 from edp_mx.models.bert_states import at_tokens
-from edp_mx.models.encoder import Encoder, Family
+from edp_mx.models.encoder import Encoder, Family, FrozenPart
 from edp_mx.models.gpt2.checkpoint import (
     SIZES,
     checkpoint_of,
@@ -27,7 +28,7 @@ from edp_mx.models.gpt2.checkpoint import (
 from edp_mx.models.gpt2.config import GPT2Config
 from edp_mx.models.gpt2.decoder import GPT2, initial_gpt2_values
 from edp_mx.models.gpt2.steps import Past, step
-from edp_mx.models.id_ranges import check_ids, check_lengths
+from edp_mx.models.gpt2.upper import UpperGPT2, frozen_part
 from edp_mx.models.trained_part import Adaptable
 
 
@@ -37,16 +38,18 @@ class GPT2Encoder(Encoder):
     A piece sees only what stands before it, so that the last piece of a token is the first that has
     seen the whole token.
 
-    Shapes: pieces (N, P), last pieces (N, T), ends (N, 1) → states (N, T, H), pooled (N, H).
+    Args:
+        decoder: the network, or the part of it above its frozen layers.
+
+    Shapes: pieces (N, P), or states below (N, P, H), last pieces (N, T), ends (N, 1) → states
+        (N, T, H), pooled (N, H).
     """
 
-    def __init__(self, config: GPT2Config, *, num_pieces: int, **block: str) -> None:
-        super().__init__(**block)
-        self.output_size = config.hidden_size
-        self.initial_values = partial(initial_gpt2_values, num_layers=config.num_layers)
-        with self.name_scope():
-            self.decoder = GPT2(config, num_pieces=num_pieces, prefix="")
-            self.dropout = nn.Dropout(config.dropout)
+    def __init__(self, decoder: Union[GPT2, UpperGPT2]) -> None:
+        super().__init__(prefix="")
+        self.output_size = decoder.config.hidden_size
+        self.initial_values = partial(initial_gpt2_values, num_layers=decoder.config.num_layers)
+        self.decoder, self.dropout = decoder, decoder.dropout
 
     def tables(self, vocabulary: Vocabulary) -> Dict[str, Sequence[str]]:
         """See `Encoder`."""
@@ -60,24 +63,27 @@ class GPT2Encoder(Encoder):
 
     def next_piece_scorer(self) -> NextPieceScorer:
         """See `Encoder`."""
-        return NextPieceScorer(self)
+        return NextPieceScorer(self.decoder, self.decoder.word_embed)
 
-    def inputs(self, batch: Batch, context: mx.Context) -> Tuple[mx.nd.NDArray, ...]:
+    def frozen_part(self) -> Optional[FrozenPart]:
+        """See `Encoder`: embeddings and lowest layers, if they are frozen."""
+        return frozen_part(self.decoder, GPT2Encoder)
+
+    def inputs(self, batch, context: mx.Context) -> Tuple[mx.nd.NDArray, ...]:
         """See `Encoder`."""
-        (pieces,) = _read(self.decoder, batch, context)
-        assert isinstance(batch.inputs, PieceInputs)
+        read = self.decoder.inputs(batch, context)
         _, lengths, firsts = batch.inputs
         ends = lengths[:, None] - 1  # (N, 1)
         beyond = np.concatenate([firsts[:, 1:], np.zeros_like(ends)], axis=1)  # (N, T)
         lasts = np.where(beyond > 0, beyond, ends) - 1  # (N, T)
         return (
-            pieces,
+            read,
             mx.nd.array(lasts, ctx=context, dtype="float32"),
             mx.nd.array(ends, ctx=context, dtype="float32"),
         )
 
-    def hybrid_forward(self, F, pieces, lasts, ends):
-        states = self.decoder(pieces)  # (N, P, H)
+    def hybrid_forward(self, F, read, lasts, ends):
+        states = self.decoder(read)  # (N, P, H)
         pooled = F.reshape(at_tokens(F, states, ends), (-1, self.output_size))  # (N, H)
         return self.dropout(at_tokens(F, states, lasts)), self.dropout(pooled)
 
@@ -86,25 +92,49 @@ class NextPieceScorer(Encoder):
     """Scores of all pieces for the place behind others; the output layer is the pieces' vectors.
 
     Args:
-        encoder: the encoder whose network it shares.
+        decoder: the network, or the part of it above its frozen layers.
+        word_embed: the embedding of the pieces.
 
-    Shapes: pieces (N, P), places of the pieces before (N, R) → (N, R, V).
+    Shapes: pieces (N, P), or states below (N, P, H), places of the pieces before (N, R) →
+        (N, R, V).
     Source: Radford et al. 2018, equation 2.
     """
 
-    def __init__(self, encoder: GPT2Encoder) -> None:
+    def __init__(self, decoder: Union[GPT2, UpperGPT2], word_embed: nn.Embedding) -> None:
         super().__init__(prefix="")
-        self.output_size, self.initial_values = encoder.output_size, encoder.initial_values
-        self.decoder = encoder.decoder
-        self.piece_vectors = encoder.decoder.piece_embedding
+        self.output_size = decoder.config.hidden_size
+        self.initial_values = partial(initial_gpt2_values, num_layers=decoder.config.num_layers)
+        self.decoder, self.word_embed = decoder, word_embed
+        self.piece_vectors = word_embed.weight
 
     def tables(self, vocabulary: Vocabulary) -> Dict[str, Sequence[str]]:
         """See `Encoder`."""
         return _tables(self.decoder, vocabulary)
 
     def inputs(self, batch: Batch, context: mx.Context) -> Tuple[mx.nd.NDArray, ...]:
-        """Return the pieces, checked; the places are the caller's."""
-        return _read(self.decoder, batch, context)
+        """Return what the network reads, checked; the places are the caller's."""
+        return (self.decoder.inputs(batch, context),)
+
+    def pieces(self, batch) -> PieceInputs:
+        """Return the pieces of a batch, which stand beside its states if these are stored."""
+        if isinstance(batch.inputs, PieceInputs):
+            return batch.inputs
+        states, lengths, firsts = batch.inputs
+        return PieceInputs(states[..., -1].astype(np.int32), lengths, firsts)
+
+    def frozen_part(self) -> Optional[FrozenPart]:
+        """See `Encoder`; the last column of the states are the pieces, which the loss reads."""
+        lower = frozen_part(self.decoder, partial(NextPieceScorer, word_embed=self.word_embed))
+        if lower is None:
+            return None
+
+        def states(batch: Batch) -> Tuple[np.ndarray, np.ndarray]:
+            assert isinstance(batch.inputs, PieceInputs)
+            rows, counts = lower.states(batch)
+            pieces = batch.inputs.pieces[:, :, None].astype(rows.dtype)  # (N, P, 1)
+            return np.concatenate([rows, pieces], axis=2), counts
+
+        return replace(lower, states=states)
 
     @property
     def max_positions(self) -> int:
@@ -115,8 +145,8 @@ class NextPieceScorer(Encoder):
         """Return the scores behind some more pieces; see `steps.step`."""
         return step(self.decoder, pieces, past)
 
-    def hybrid_forward(self, F, pieces, places, piece_vectors):
-        states = at_tokens(F, self.decoder(pieces), places)  # (N, R, H)
+    def hybrid_forward(self, F, read, places, piece_vectors):
+        states = at_tokens(F, self.decoder(read), places)  # (N, R, H)
         return F.FullyConnected(
             states, piece_vectors, no_bias=True, num_hidden=self.decoder.num_pieces, flatten=False
         )
@@ -130,26 +160,12 @@ def build_encoder(config: GPT2Config, data: DataConfig, vocabulary: Vocabulary) 
             f"data.max_pieces is {data.max_pieces}, but the model has only "
             f"{config.max_positions} positions (model.max_positions); lower it"
         )
-    return GPT2Encoder(config, num_pieces=len(vocabulary.tokenizer), prefix="gpt2_")
+    return GPT2Encoder(GPT2(config, num_pieces=len(vocabulary.tokenizer), prefix="gpt2_"))
 
 
 def _tables(decoder: GPT2, vocabulary: Vocabulary) -> Dict[str, Sequence[str]]:
     assert vocabulary.tokenizer is not None
     return {decoder.piece_embedding.name: vocabulary.tokenizer.pieces}
-
-
-def _read(decoder: GPT2, batch: Batch, context: mx.Context) -> Tuple[mx.nd.NDArray, ...]:
-    """Return the pieces (N, P) of a batch, checked."""
-    assert isinstance(batch.inputs, PieceInputs)
-    pieces, lengths, _ = batch.inputs
-    check_lengths(lengths, pieces.shape[1])
-    check_ids("pieces", pieces, decoder.num_pieces)
-    if pieces.shape[1] > decoder.config.max_positions:
-        raise UserError(
-            f"an utterance has {pieces.shape[1]} pieces, but model.max_positions is "
-            f"{decoder.config.max_positions}; lower data.max_pieces"
-        )
-    return (mx.nd.array(pieces, ctx=context, dtype="int32"),)
 
 
 FAMILY = Family(

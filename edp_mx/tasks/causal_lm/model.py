@@ -8,7 +8,7 @@ import mxnet as mx
 import numpy as np
 from mxnet import gluon
 
-from edp_mx.data.batching import Batch, PieceInputs
+from edp_mx.data.batching import Batch
 from edp_mx.data.tokenizer import Tokenizer
 from edp_mx.data.utterance import Utterance
 from edp_mx.data.vocabulary import Vocabulary
@@ -43,7 +43,6 @@ class CausalLM(TaskModel):
     """
 
     reads_tokens = True
-    reads_stored_states = False
     encoder: Any  # which scores the next piece
     answering: Decoding
 
@@ -51,12 +50,17 @@ class CausalLM(TaskModel):
         super().__init__(prefix="")
         self.encoder = scorer
         self.answering = Decoding()
+        self._tokenizer = tokenizer
         self._end = tokenizer.special_ids.sep
 
     @property
     def heads(self) -> Dict[str, gluon.Block]:
         """See `TaskModel`: there are none."""
         return {}
+
+    def upon(self, encoder: Any) -> CausalLM:
+        """See `TaskModel`."""
+        return CausalLM(encoder, self._tokenizer)
 
     def loss(self, batch: Batch) -> mx.nd.NDArray:
         """Return the sum of −ln p(true piece) over the predicted pieces of each text, (N,)."""
@@ -85,7 +89,7 @@ class CausalLM(TaskModel):
         """See `TaskModel`: what comes behind a text, as `answering` says."""
         assert vocabulary.tokenizer is not None
         for batch in batches:
-            pieces, lengths, _ = _pieces(batch)
+            pieces, lengths, _ = self.encoder.pieces(batch)
             for length in np.unique(lengths).tolist():
                 (rows,) = np.nonzero(lengths == length)
                 found = continuations(
@@ -102,7 +106,7 @@ class CausalLM(TaskModel):
 
     def _guess(self, batch: Batch) -> Guessed:
         """Score all pieces at the predicted places."""
-        found = predicted(_pieces(batch), end=self._end)
+        found = predicted(self.encoder.pieces(batch), end=self._end)
         log_probabilities = mx.nd.log_softmax(self._scores(batch, found.places), axis=-1)
         context = log_probabilities.context
         targets = mx.nd.array(found.targets, ctx=context, dtype="int32")
@@ -114,9 +118,3 @@ class CausalLM(TaskModel):
         context = context_of(self.encoder)
         before = mx.nd.array(places, ctx=context, dtype="float32")
         return self.encoder(*self.encoder.inputs(batch, context), before)
-
-
-def _pieces(batch: Batch) -> PieceInputs:
-    """Return the inputs, which are pieces."""
-    assert isinstance(batch.inputs, PieceInputs)
-    return batch.inputs

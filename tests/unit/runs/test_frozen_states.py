@@ -11,6 +11,7 @@ from edp_mx.runs.prepare import Prepared, prepare_corpus
 from edp_mx.runtime.distributed import start
 
 SETTINGS = """
+task: {task}
 data:
   {{corpus: communication, size: 80, vocabulary: {{source: sample}}, labels: {{source: sample}}}}
 privacy: {{mechanism: dp_sgd, noise_multiplier: 0.5, insecure_fixed_seed: 1, chunk_size: 8}}
@@ -20,6 +21,7 @@ model: {model}
 BERT = (
     "family: bert, num_layers: 3, num_heads: 2, hidden_size: 8, intermediate_size: 12, dropout: 0"
 )
+GPT2 = BERT.replace("bert", "gpt2")
 MODELS = {
     "clc, heads": "{family: clc, hidden_size: 5, dropout: 0, trained: heads}",
     "bert, heads": f"{{{BERT}, trained: heads}}",
@@ -29,11 +31,17 @@ MODELS = {
     "bert, prefixes of two layers": f"{{{BERT}, trained: prefix, frozen_layers: 1}}",
     "bert, carriers of the top layer": f"{{{BERT}, trained: rgp, frozen_layers: 2}}",
     "bert, adapters of the top layer": f"{{{BERT}, trained: lora, frozen_layers: 2}}",
+    "gpt2, heads": f"{{{GPT2}, trained: heads}}",
+    "gpt2, top layer": f"{{{GPT2}, is_embedding_trainable: false, frozen_layers: 2}}",
+    "gpt2, adapters of the top layer": f"{{{GPT2}, trained: lora, frozen_layers: 2}}",
+    "lm, top layer": f"{{{GPT2}, is_embedding_trainable: false, frozen_layers: 2}}",
+    "lm, last norm": f"{{{GPT2}, is_embedding_trainable: false, frozen_layers: 3}}",
+    "lm, adapters of two layers": f"{{{GPT2}, trained: lora, frozen_layers: 1}}",
 }
 
 
-def prepared_for(folder, model) -> Prepared:
-    (folder / "run.yaml").write_text(SETTINGS.format(model=model))
+def prepared_for(folder, model, task="intent_slot") -> Prepared:
+    (folder / "run.yaml").write_text(SETTINGS.format(model=model, task=task))
     config = load_config(folder / "run.yaml")
     found = prepare_corpus(load_corpus(config.data), config, start())
     object.__setattr__(found, "config", config)
@@ -42,7 +50,8 @@ def prepared_for(folder, model) -> Prepared:
 
 @pytest.fixture(scope="module", params=MODELS)
 def prepared(request, tmp_path_factory) -> Prepared:
-    return prepared_for(tmp_path_factory.mktemp("frozen"), MODELS[request.param])
+    task = "causal_lm" if request.param.startswith("lm") else "intent_slot"
+    return prepared_for(tmp_path_factory.mktemp("frozen"), MODELS[request.param], task)
 
 
 def test_losses_and_gradients_are_those_of_the_whole_model(prepared, tmp_path):
