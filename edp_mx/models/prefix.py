@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, List
 
+import mxnet as mx
 from mxnet import gluon
 
 from edp_mx.models.attention import SelfAttention
@@ -37,6 +38,11 @@ class Prefix(gluon.HybridBlock):
         looked_up = F.Embedding(places, vectors, input_dim=length, output_dim=2 * width)  # (L, 2C)
         others = F.broadcast_add(others, F.expand_dims(looked_up, axis=1))
         return F.concat(F.concat(queries, others, dim=2), projected, dim=0)
+
+    def keys_and_values(self, count: int, context: mx.Context) -> List[mx.nd.NDArray]:
+        """Return them for some utterances. Shapes: → (N, L, C) each."""
+        both = mx.nd.expand_dims(self.vectors.data(context), axis=0)  # (1, L, 2C)
+        return mx.nd.split(mx.nd.broadcast_axis(both, axis=0, size=count), axis=2, num_outputs=2)
 
 
 class PrefixSelfAttention(SelfAttention):

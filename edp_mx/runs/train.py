@@ -116,7 +116,7 @@ class _Run:
                 "training_seconds": self.seconds,
             }
             refuse_lost(self.directory)
-            if self.task.is_start:
+            if self.task.is_start and self.config.model.trained_part.is_merged:
                 own = TrainedRun(self.directory, self.config, prepared.vocabulary, self.model)
                 write_huggingface(own, own.run.path / MODEL)
             self.directory.write("record", make_record(self.directory, self.config, results))

@@ -73,6 +73,9 @@ def test_it_continues_a_text_and_is_scored_again(whole):
     "privacy.noise_multiplier=0.4 privacy.max_grad_norm=1",
     "privacy.mechanism=dp_sgd privacy.clipping=loop privacy.noise_multiplier=0.4 "
     "privacy.max_grad_norm=1 model.trained=biases",
+    *(f"privacy.mechanism=dp_sgd privacy.clipping=ghost privacy.chunk_size=8 "
+      f"privacy.noise_multiplier=0.4 privacy.max_grad_norm=1 model.trained={part}"
+      for part in ("lora", "rgp", "prefix")),
 ])  # fmt: skip
 def test_it_goes_on_from_another_with_privacy(whole, tmp_path, settings):
     run, config, _ = whole
@@ -83,6 +86,10 @@ def test_it_goes_on_from_another_with_privacy(whole, tmp_path, settings):
     assert np.isfinite(read(tmp_path / "run", "privacy")["holds_if"]["epsilon"])
     test = read(tmp_path / "run", "results")["test"]
     assert test["perplexity"] < 2 * read(run, "results")["test"]["perplexity"]
+    assert json.loads(edp_mx("evaluate", tmp_path / "run", "--json").stdout) == test
+    assert edp_mx("predict", tmp_path / "run", "play play play").stdout.startswith("play play play")
+    is_merged = "prefix" not in settings  # the layout has no place for a prefix
+    assert (tmp_path / "run" / "model").is_dir() == is_merged
 
 
 def test_what_it_writes_is_kept_and_scored(whole, tmp_path):

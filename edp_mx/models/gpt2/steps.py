@@ -13,6 +13,7 @@ from mxnet import autograd, gluon
 
 from edp_mx.models.gpt2.decoder import GPT2, DecoderLayer
 from edp_mx.models.lora import PROJECTIONS
+from edp_mx.models.prefix import PrefixSelfAttention
 
 Past = List[mx.nd.NDArray]  # of each layer the keys, then the values (N, S, H) of S pieces
 
@@ -25,10 +26,11 @@ def step(
     Args:
         past: of the pieces before; None where there are none.
 
-    Shapes: pieces (N, Q) int32 → (N, V), 2 L arrays (N, S + Q, H).
+    Shapes: pieces (N, Q) int32 → (N, V), 2 L arrays (N, S + Q, H), S with a layer's prefix.
     """
     F, context = mx.nd, pieces.context
-    start = 0 if past is None else past[0].shape[1]
+    first = decoder.layers[0].attention
+    start = 0 if past is None else past[0].shape[1] - getattr(first, "length", 0)
     with autograd.pause(train_mode=False):
         positions = decoder.position_weight.data(context)[start : start + pieces.shape[1]]  # (Q, H)
         rows = F.broadcast_add(decoder.word_embed(pieces), F.expand_dims(positions, axis=0))
@@ -50,6 +52,8 @@ def _layer_step(
     F, attention = mx.nd, layer.attention
     normed = layer.attention_norm(rows)
     query, *kept = (_projected(attention, name, normed) for name in PROJECTIONS)
+    if past is None and isinstance(attention, PrefixSelfAttention):
+        past = attention.trained_prefix.keys_and_values(len(rows), rows.context)
     if past is not None:
         kept = [F.concat(*both, dim=1) for both in zip(past, kept)]
     heads = attention._num_heads

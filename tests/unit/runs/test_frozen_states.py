@@ -37,11 +37,14 @@ MODELS = {
     "lm, top layer": f"{{{GPT2}, is_embedding_trainable: false, frozen_layers: 2}}",
     "lm, last norm": f"{{{GPT2}, is_embedding_trainable: false, frozen_layers: 3}}",
     "lm, adapters of two layers": f"{{{GPT2}, trained: lora, frozen_layers: 1}}",
+    "lm, prefixes of two layers": f"{{{GPT2}, trained: prefix, frozen_layers: 1}}",
+    "lm, carriers of the top layer": f"{{{GPT2}, trained: rgp, frozen_layers: 2}}",
 }
 
 
-def prepared_for(folder, model, task="intent_slot") -> Prepared:
-    (folder / "run.yaml").write_text(SETTINGS.format(model=model, task=task))
+def prepared_for(folder, name, models) -> Prepared:
+    task = "causal_lm" if name.startswith("lm") else "intent_slot"
+    (folder / "run.yaml").write_text(SETTINGS.format(task=task, model=models[name]))
     config = load_config(folder / "run.yaml")
     found = prepare_corpus(load_corpus(config.data), config, start())
     object.__setattr__(found, "config", config)
@@ -50,8 +53,7 @@ def prepared_for(folder, model, task="intent_slot") -> Prepared:
 
 @pytest.fixture(scope="module", params=MODELS)
 def prepared(request, tmp_path_factory) -> Prepared:
-    task = "causal_lm" if request.param.startswith("lm") else "intent_slot"
-    return prepared_for(tmp_path_factory.mktemp("frozen"), MODELS[request.param], task)
+    return prepared_for(tmp_path_factory.mktemp("frozen"), request.param, MODELS)
 
 
 def test_losses_and_gradients_are_those_of_the_whole_model(prepared, tmp_path):
@@ -82,12 +84,13 @@ LARGER = {
         "hidden_size: 8, intermediate_size: 12, ", ""
     ),
     "bert, top layer": MODELS["bert, top layer"].replace("size: 8", "size: 312"),
+    "lm, top layer": MODELS["lm, top layer"].replace("size: 8", "size: 312"),
 }
 
 
 @pytest.mark.parametrize("model", LARGER)
 def test_the_bytes_of_an_utterances_states_depend_on_it_alone(model, tmp_path):
-    prepared = prepared_for(tmp_path, LARGER[model]).above_frozen(tmp_path)
+    prepared = prepared_for(tmp_path, model, LARGER).above_frozen(tmp_path)
     first, *rest = prepared.corpus.train[:24]
     alike = [each for each in rest if len(each.tokens) == len(first.tokens)][0]
     other = [each for each in rest if len(each.tokens) > len(first.tokens)][0]
@@ -135,5 +138,5 @@ def test_training_ends_with_the_weights_of_training_the_whole(prepared, tmp_path
 
 
 def test_nothing_is_stored_where_all_is_trained(tmp_path):
-    prepared = prepared_for(tmp_path, "{family: clc, hidden_size: 4}")
+    prepared = prepared_for(tmp_path, "clc", {"clc": "{family: clc, hidden_size: 4}"})
     assert prepared.above_frozen(tmp_path) is prepared

@@ -13,6 +13,7 @@ from edp_mx.errors import UserError
 from edp_mx.models.gpt2.checkpoint import checkpoint_of, read_checkpoint, write_checkpoint
 from edp_mx.models.gpt2.config import GPT2Config
 from edp_mx.models.lora import LoRA
+from edp_mx.models.rgp import RGP, carried_weights
 from edp_mx.runtime.settings import SettingError
 from tests.support.models import part
 from tests.unit.dp.privacy.ghost.test_clipping import assert_same_sum, by_loop, ghost_for
@@ -22,6 +23,10 @@ PLACES = ("attention_query", "attention_key", "attention_value", "proj", "ffn_1"
 PARTS = {
     "adapters": {"trained": "lora", "lora_rank": 2, "lora_alpha": 3.0},
     "adapters of the top layer": {"trained": "lora", "lora_rank": 1, "frozen_layers": 1},
+    "prefixes": {"trained": "prefix", "prefix_length": 3},
+    "a prefix of the top layer": {"trained": "prefix", "prefix_length": 1, "frozen_layers": 1},
+    "carriers": {"trained": "rgp", "rgp_rank": 2},
+    "carriers of the top layer": {"trained": "rgp", "rgp_rank": 3, "frozen_layers": 1},
     "the top layer": {"is_embedding_trainable": False, "frozen_layers": 1},
 }
 parts = pytest.mark.parametrize("settings", PARTS.values(), ids=PARTS)
@@ -68,6 +73,27 @@ def test_adapters_of_the_upper_layers_are_trained(frozen_layers, batch):
         for side in ("down", "up")
     }
     assert all(np.abs(gradient).max() > 1e-9 for gradient in found.values())
+
+
+def test_carriers_give_the_projection_of_the_whole_gradient(batch):
+    carried, whole = model_of(trained="rgp", rgp_rank=3), model_of()
+    ours = carried.collect_params()
+    for name, parameter in whole.collect_params().items():
+        parameter.set_data(ours[name].data())
+    weights = carried_weights(carried.encoder)
+    assert len(weights) == 2 * len(PLACES)
+    assert all(RGP().trains(name) for name in gradients_of(carried, batch))
+    gradients = gradients_of(whole, batch)
+    for weight in weights:
+        left, right = (carrier.data().asnumpy() for carrier in weight.carriers)  # (p, r), (r, d)
+        gradient = gradients[weight.updated.name]
+        inside = left @ left.T @ gradient
+        weight.reconstruct()
+        np.testing.assert_allclose(
+            weight.updated.grad().asnumpy(),
+            inside + (gradient - inside) @ right.T @ right,
+            atol=2e-5 * np.abs(gradient).max(),
+        )
 
 
 def test_what_the_top_layer_leaves_frozen_has_no_gradient(batch):
@@ -117,5 +143,7 @@ def test_cached_steps_score_as_the_whole_does(settings, batch):
 def test_impossible_settings_are_refused_by_name():
     with pytest.raises(SettingError, match="lora_rank must be at most 8"):
         GPT2Config(num_heads=2, hidden_size=8, trained="lora", lora_rank=9)
+    with pytest.raises(SettingError, match="rgp_rank must be at most 6"):
+        GPT2Config(num_heads=2, hidden_size=8, intermediate_size=6, trained="rgp", rgp_rank=7)
     with pytest.raises(UserError, match="model.trained: lora leaves nothing to train"):
         model_of(trained="lora", frozen_layers=2)
