@@ -85,7 +85,7 @@ class Encoder(gluon.HybridBlock):
         return None
 
     def adaptable(self, frozen_layers: int) -> Adaptable:
-        """Return what stands above so many layers of a transformer, with its pooler."""
+        """Return the blocks of a transformer above its lowest layers, with the pooler."""
         raise NotImplementedError
 
     def tables(self, vocabulary: Vocabulary) -> Dict[str, Sequence[str]]:  # noqa: ARG002
@@ -105,6 +105,8 @@ class Encoder(gluon.HybridBlock):
 
     def next_piece_scorer(self) -> Optional[Encoder]:
         """Return the same network with scores of the next piece; None for one that has none.
+
+        Its `pieces` returns those of a batch, also where the batch holds stored states.
 
         Shapes: its `inputs` and places (N, R) → (N, R, V): of all pieces behind each place.
         """

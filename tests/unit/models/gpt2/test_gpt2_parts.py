@@ -15,6 +15,7 @@ from edp_mx.models.gpt2.config import GPT2Config
 from edp_mx.models.lora import LoRA
 from edp_mx.models.rgp import RGP, carried_weights
 from edp_mx.runtime.settings import SettingError
+from edp_mx.tasks.causal_lm.decoding import Decoding, continuations
 from tests.support.models import part
 from tests.unit.dp.privacy.ghost.test_clipping import assert_same_sum, by_loop, ghost_for
 from tests.unit.tasks.test_causal_lm import TOKENIZER, VOCABULARY, gradients_of, model_of, texts
@@ -138,6 +139,24 @@ def test_cached_steps_score_as_the_whole_does(settings, batch):
         scores, past = model.encoder.step(given, past)
         at += size
         np.testing.assert_allclose(scores.asnumpy(), wanted[:, at - 1], atol=1e-4)
+
+
+@parts
+def test_beams_go_the_same_ways_without_a_cache(settings, batch):
+    """Where each step reads all pieces so far by the whole network."""
+    scorer, prompts = model_of(**settings).encoder, batch.inputs.pieces[:, :3]
+
+    def uncached(pieces, past):
+        seen = pieces if past is None else mx.nd.concat(past[0], pieces, dim=1)  # (N, S)
+        last = mx.nd.full((len(seen), 1), seen.shape[1] - 1)
+        return scorer(seen, last)[:, 0], [seen]
+
+    decoding = Decoding(max_pieces=8, beams=3)
+    found, wanted = (
+        continuations(step, prompts, decoding, end=TOKENIZER.special_ids.sep, room=20)
+        for step in (scorer.step, uncached)
+    )
+    assert found == wanted and any(len(pieces) > 2 for pieces in found)
 
 
 def test_impossible_settings_are_refused_by_name():
