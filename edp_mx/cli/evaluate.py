@@ -11,6 +11,7 @@ import argparse
 import json
 import sys
 from pathlib import Path
+from typing import Any, List
 
 from edp_mx.cli.console import add_columns, add_overrides, columns_of
 from edp_mx.errors import UserError
@@ -50,7 +51,6 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Predict, score and print."""
-    from edp_mx.data.readers import read_utterances
     from edp_mx.reports import baselines
     from edp_mx.reports.label_tables import label_scores_as_json, label_tables
     from edp_mx.reports.run_without_privacy import describe_without_privacy
@@ -63,13 +63,7 @@ def run(arguments: argparse.Namespace) -> int:
             f"--generate is {arguments.generate}; give a number of prompts, or 0 for all"
         )
     trained = load_run(arguments.run_directory)
-    task = trained.task
-    if arguments.file:
-        columns = columns_of(arguments.columns, trained.config.data.columns)
-        utterances = read_utterances(arguments.file, columns=columns)
-    else:
-        refuse_unread(vars(arguments), ["columns"], "without --file the run's own corpus is read")
-        utterances = trained.part(arguments.part)
+    task, utterances = trained.task, _utterances(arguments, trained)
     scores = trained.score(utterances, progress_bar(is_first=True))
     labelled = trained.labelled(utterances) if arguments.by_label else None
     written = None
@@ -95,3 +89,15 @@ def run(arguments: argparse.Namespace) -> int:
     for line in baselines.verdict(scores.to_dict(), baseline, task, mechanism=mechanism):
         print(line)
     return 0
+
+
+def _utterances(arguments: argparse.Namespace, trained: Any) -> List[Any]:
+    """Return what is to be scored: a file, or a part of the run's corpus."""
+    from edp_mx.data.readers import read_utterances
+
+    if arguments.file:
+        columns = columns_of(arguments.columns, trained.config.data.columns)
+        return read_utterances(arguments.file, columns=columns)
+    refuse_unread(vars(arguments), ["columns"], "without --file the run's own corpus is read")
+    part: List[Any] = trained.part(arguments.part)
+    return part
