@@ -6,6 +6,8 @@ import json
 import re
 from typing import List
 
+from edp_mx.runtime.json_text import NotJSON, parse_json
+
 NOT_SAID = frozenset(("true", "false", "yes", "no", "none", "dontcare"))
 _VALUE = r'"(?:[^"\\]|\\.)*"'
 _VALUES = re.compile(rf"= ({_VALUE}(?:, {_VALUE})*)")
@@ -38,6 +40,6 @@ def quoted_values(prompt: str) -> List[str]:
 def _unquoted(text: str) -> str:
     """Return the value in quotation marks; where a person wrote no JSON string, what is in them."""
     try:
-        return str(json.loads(text))
-    except json.JSONDecodeError:
+        return str(parse_json(text))
+    except NotJSON:
         return text[1:-1]

@@ -102,7 +102,10 @@ def test_attacks_ask_the_outputs_of_the_label_alone(runs):
     ("setting", "said"),
     [
         ("data.columns.slots=tags", "data.columns.slots must be left out, because task: class"),
-        ("task=classify", "task must be one of intent_slot, classification, masked_lm, not"),
+        (
+            "task=classify",
+            "task must be one of intent_slot, classification, masked_lm, causal_lm, not",
+        ),
     ],
 )
 def test_what_does_not_fit_the_task_is_refused(setting, said):
