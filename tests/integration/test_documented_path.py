@@ -119,4 +119,4 @@ def test_the_page_on_generation(corpora, tmp_path):
     assert re.search(r"utterances +600\n", said) and "perplexity" in said and "slot errors" in said
     written = (tmp_path / "runs" / "private_gpt2" / "generated.jsonl").read_text().splitlines()
     assert all(json.loads(line)["references"] for line in written)
-    assert "continuation" in json.loads(said.splitlines()[-1])
+    assert '"continuation": "' in said.splitlines()[-1]  # the answer of the server
