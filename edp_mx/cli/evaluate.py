@@ -64,9 +64,11 @@ def run(arguments: argparse.Namespace) -> int:
         )
     trained = load_run(arguments.run_directory)
     task, utterances = trained.task, _utterances(arguments, trained)
-    scores = trained.score(utterances, progress_bar(is_first=True))
-    labelled = trained.labelled(utterances) if arguments.by_label else None
-    written = None
+    progress, written, labelled = progress_bar(is_first=True), None, None
+    if arguments.by_label:
+        scores, labelled = trained.labelled(utterances, progress)
+    else:
+        scores = trained.score(utterances, progress)
     if arguments.generate is not None:
         if arguments.overrides:
             trained.set_answering(arguments.overrides)

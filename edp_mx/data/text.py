@@ -26,20 +26,19 @@ def digest(line: str) -> int:
 
 def write_lines(path: PathLike, lines: Iterable[str]) -> int:
     """Write lines as UTF-8, compressed if the name ends in .gz; whole or not at all. Count them."""
-    count = 0
-    with whole_file(path) as file, _compressed(file, str(path)) as out:
-        for line in lines:
-            out.write(f"{' '.join(line.split())}\n".encode())
-            count += 1
-    return count
+    return _write(path, (" ".join(line.split()) for line in lines))
 
 
 def write_json_lines(path: PathLike, records: Iterable[Any]) -> int:
     """Write a JSON value per line, as `write_lines` writes lines. Count them."""
+    return _write(path, (json.dumps(record, ensure_ascii=False) for record in records))
+
+
+def _write(path: PathLike, lines: Iterable[str]) -> int:
     count = 0
     with whole_file(path) as file, _compressed(file, str(path)) as out:
-        for record in records:
-            out.write(f"{json.dumps(record, ensure_ascii=False)}\n".encode())
+        for line in lines:
+            out.write(f"{line}\n".encode())
             count += 1
     return count
 

@@ -14,7 +14,7 @@ from edp_mx.data.template import is_template
 from edp_mx.models.bert_states import normalised, piece_means, settle_shapes
 from edp_mx.models.encoder import ModelConfig
 from edp_mx.models.infilling import MaskState
-from edp_mx.models.trained_parts import AdapterSettings, added_values
+from edp_mx.models.trained_parts import AdapterSettings, check_transformer, settled_values
 from edp_mx.runtime.files import path_field
 from edp_mx.runtime.limits import MOST_LAYERS, MOST_WIDE
 from edp_mx.runtime.settings import SettingError, setting
@@ -89,18 +89,7 @@ class BERTConfig(AdapterSettings, ModelConfig):
             )
         if self.label_words is not None and self.intents != "infilling":
             raise SettingError("label_words", "must be left out unless intents is infilling")
-        if self.checkpoint is not None and self.start_from is not None:
-            raise SettingError("start_from", "excludes checkpoint; leave one out")
-        if self.hidden_size % self.num_heads:
-            raise SettingError(
-                "hidden_size",
-                f"must be a multiple of the {self.num_heads} heads, not {self.hidden_size}",
-            )
-        if self.frozen_layers > self.num_layers:
-            raise SettingError(
-                "frozen_layers",
-                f"must be at most {self.num_layers} (num_layers), not {self.frozen_layers}",
-            )
+        check_transformer(self)
 
     @property
     def written_around(self) -> Optional[str]:
@@ -117,12 +106,8 @@ def initial_bert_values(
 
     Source: Devlin et al. 2019, their published code (`initializer_range`).
     """
-    if (added := added_values(name, shape, generator)) is not None:
-        return added
-    if name.endswith(("bias", "beta")):
-        return np.zeros(shape)
-    if name.endswith("gamma"):
-        return np.ones(shape)
+    if (settled := settled_values(name, shape, generator)) is not None:
+        return settled
     values = generator.standard_normal(shape)
     while (far := np.abs(values) > 2).any():
         values[far] = generator.standard_normal(int(far.sum()))

@@ -26,7 +26,7 @@ from edp_mx.models.checkpoints.huggingface import (
     write_checkpoint,
 )
 from edp_mx.models.checkpoints.layouts import PIECE_BIAS
-from edp_mx.models.encoder import Encoder, Family, FrozenPart
+from edp_mx.models.encoder import Encoder, Family, FrozenPart, refuse_too_long
 from edp_mx.models.id_ranges import check_ids, check_lengths
 from edp_mx.models.infilling import start_from_words
 from edp_mx.models.label_words import label_pieces, label_words
@@ -191,11 +191,7 @@ class UpperBERT(Encoder):
 
 def build_encoder(config: BERTConfig, data: DataConfig, vocabulary: Vocabulary) -> BERTEncoder:
     assert vocabulary.tokenizer is not None  # the family has pieces
-    if data.max_pieces > config.max_positions:
-        raise UserError(
-            f"data.max_pieces is {data.max_pieces}, but the model has only "
-            f"{config.max_positions} positions (model.max_positions); lower it"
-        )
+    refuse_too_long(data, config)
     mask_place = None
     if config.intents == "infilling":
         mask_place = Frame.of(vocabulary.template, vocabulary.tokenizer).mask

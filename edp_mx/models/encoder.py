@@ -12,6 +12,7 @@ from mxnet import gluon
 from mxnet.gluon import nn
 
 from edp_mx.data.batching import Batch, PieceInputs
+from edp_mx.data.config import DataConfig
 from edp_mx.data.tokenizer import Tokenizer
 from edp_mx.data.vocabulary import Vocabulary
 from edp_mx.errors import UserError
@@ -125,6 +126,15 @@ class Encoder(gluon.HybridBlock):
     def set_word_vectors(self, vectors: np.ndarray) -> None:  # noqa: ARG002
         """Start from word vectors made elsewhere. Shapes: (words, dimension)."""
         raise UserError("data.embeddings: this model.family has no word vectors to start from")
+
+
+def refuse_too_long(data: DataConfig, config: Any) -> None:
+    """Refuse utterances of more pieces than a transformer has positions."""
+    if data.max_pieces > config.max_positions:
+        raise UserError(
+            f"data.max_pieces is {data.max_pieces}, but the model has only "
+            f"{config.max_positions} positions (model.max_positions); lower it"
+        )
 
 
 @dataclass(frozen=True, eq=False)

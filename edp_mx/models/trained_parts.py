@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Dict, Optional, Tuple
+from typing import Any, Dict, Optional, Tuple
 
 import numpy as np
 
@@ -12,7 +12,7 @@ from edp_mx.models.lora import LoRA, LoRASettings
 from edp_mx.models.prefix import PrefixSettings, TrainedPrefix
 from edp_mx.models.rgp import RGP, RGPSettings
 from edp_mx.models.trained_part import TrainedPart
-from edp_mx.runtime.settings import setting
+from edp_mx.runtime.settings import SettingError, setting
 
 
 class Whole(TrainedPart):
@@ -51,9 +51,32 @@ class AdapterSettings(LoRASettings, PrefixSettings, RGPSettings):
         PARTS[self.trained].check(self)
 
 
-def added_values(
+def check_transformer(config: Any) -> None:
+    """Refuse two starts, and numbers of a transformer that do not fit each other."""
+    if config.checkpoint is not None and config.start_from is not None:
+        raise SettingError("start_from", "excludes checkpoint; leave one out")
+    if config.hidden_size % config.num_heads:
+        raise SettingError(
+            "hidden_size",
+            f"must be a multiple of the {config.num_heads} heads, not {config.hidden_size}",
+        )
+    if config.frozen_layers > config.num_layers:
+        raise SettingError(
+            "frozen_layers",
+            f"must be at most {config.num_layers} (num_layers), not {config.frozen_layers}",
+        )
+
+
+def settled_values(
     name: str, shape: Tuple[int, ...], generator: np.random.Generator
 ) -> Optional[np.ndarray]:
-    """Draw the first values of a parameter that a part adds; None: as the encoder's."""
-    drawn = (part.initial_values(name, shape, generator) for part in PARTS.values())
-    return next((values for values in drawn if values is not None), None)
+    """Return first values that no family of transformers draws by itself; None for others.
+
+    What a part adds is drawn as it likes, offsets are 0, and layer norms are the identity.
+    """
+    for part in PARTS.values():
+        if (added := part.initial_values(name, shape, generator)) is not None:
+            return added
+    if name.endswith(("bias", "beta")):
+        return np.zeros(shape)
+    return np.ones(shape) if name.endswith("gamma") else None

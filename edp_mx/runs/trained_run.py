@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from dataclasses import dataclass
 from pathlib import Path
-from typing import List, Optional, Sequence
+from typing import List, Optional, Sequence, Tuple
 
 import mxnet as mx
 
@@ -65,14 +65,18 @@ class TrainedRun:
             progress=progress,
         )
 
-    def labelled(self, utterances: Sequence[Utterance]) -> List[Utterance]:
-        """Return utterances as the model labels them; refuse a task without labels."""
+    def labelled(
+        self, utterances: Sequence[Utterance], progress: Progress = no_progress
+    ) -> Tuple[Scores, List[Utterance]]:
+        """Return `score`, and the utterances as labelled; refuse a task without labels."""
         task = self.task
         if not isinstance(task, LabellingTask):
             raise UserError(f"task: {task.name} has no labels; leave out --by-label")
         size = self.config.training.evaluation_batch_size
         batches = evaluation_batches(self._encode(utterances), size)
-        return task.labelled(utterances, self.model.guesses(batches), self.vocabulary)
+        shown = progress(batches, "scoring", -(-len(utterances) // size))
+        found = task.labelled(utterances, self.model.guesses(shown), self.vocabulary)
+        return task.evaluate(utterances, found), found
 
     def set_answering(self, overrides: Sequence[str]) -> None:
         """Have the model answer by settings of its own, such as `beams=4`."""

@@ -4,18 +4,22 @@ from __future__ import annotations
 
 import logging
 from pathlib import Path
-from typing import Any, Callable, Collection, Dict, List, Mapping, Tuple
+from typing import Any, Callable, Collection, Dict, List, Mapping, Sequence, Tuple
 
 import numpy as np
 from safetensors import SafetensorError, safe_open
+from safetensors.numpy import save
 
+from edp_mx.data.tokenizer import Tokenizer
 from edp_mx.errors import UserError
 from edp_mx.models.checkpoints.layouts import PIECE_BIAS, TIED_BIAS, TIED_WEIGHT, Layout
 from edp_mx.models.checkpoints.names import BUFFERS, MASKED_LM, PIECES, POOLER, is_of_bert
+from edp_mx.runtime.files import whole_file, write_json
 from edp_mx.runtime.json_text import parse_json, read_json
 
 logger = logging.getLogger(__name__)
 
+CONFIG = "config.json"
 WHOLE, INDEX, PICKLED = "model.safetensors", "model.safetensors.index.json", "pytorch_model.bin"
 OLDEST_TORCH = (2, 6)  # older ones can be made to run code despite weights_only (CVE-2025-32434)
 
@@ -25,6 +29,34 @@ Shapes = Mapping[str, Tuple[int, ...]]
 
 _OPTIONAL = {*MASKED_LM, *POOLER}
 _FLOATS = ("F16", "F32", "F64")
+
+
+def write_files(
+    folder: Path,
+    *,
+    tensors: Mapping[str, np.ndarray],
+    settings: Mapping[str, Any],
+    tokenizer: Tokenizer,
+    max_positions: int,
+) -> None:
+    """Write weights, tokenizer and config.json of a checkpoint, each file whole or not at all."""
+    with whole_file(folder / WHOLE) as file:
+        arrays = {k: np.ascontiguousarray(v, dtype=np.float32) for k, v in tensors.items()}
+        file.write(save(arrays, metadata={"format": "pt"}))
+    tokenizer.save(folder, max_positions=max_positions)
+    write_json(folder / CONFIG, dict(settings))
+
+
+def refuse_other_sizes(config: Any, checkpoint: Any, keys: Sequence[str], kind: str) -> None:
+    """Refuse a model whose settings differ from those of the checkpoint that it starts from."""
+    theirs = {key: getattr(checkpoint.config, key) for key in keys}
+    differing = {key: value for key, value in theirs.items() if value != getattr(config, key)}
+    if differing:
+        told = " and ".join(f"{key} {value}" for key, value in differing.items())
+        wanted = ", ".join(f"model.{key}" for key in differing)
+        raise UserError(
+            f"model.checkpoint: {checkpoint.folder} is a {kind} with {told}; leave out {wanted}"
+        )
 
 
 def open_tensors(folder: Path) -> Dict[str, Tensor]:

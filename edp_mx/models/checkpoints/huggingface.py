@@ -9,7 +9,6 @@ from typing import Any, Dict, Mapping, Optional
 
 import mxnet as mx
 import numpy as np
-from safetensors.numpy import save
 
 from edp_mx.data.tokenizer import (
     SETTINGS,
@@ -21,7 +20,14 @@ from edp_mx.data.tokenizer import (
 from edp_mx.errors import UserError
 from edp_mx.models.bert import BERT, BERTConfig
 from edp_mx.models.checkpoints.config import ADOPTED, config_json, read_config
-from edp_mx.models.checkpoints.files import WHOLE, check_tensors, read_tensors
+from edp_mx.models.checkpoints.files import (
+    CONFIG,
+    WHOLE,
+    check_tensors,
+    read_tensors,
+    refuse_other_sizes,
+    write_files,
+)
 from edp_mx.models.checkpoints.layouts import PIECE_BIAS
 from edp_mx.models.checkpoints.names import (
     MASKED_LM,
@@ -31,11 +37,10 @@ from edp_mx.models.checkpoints.names import (
     parameters_of,
     shapes_of,
 )
-from edp_mx.runtime.files import PathLike, whole_file, write_json
+from edp_mx.runtime.files import PathLike
 
 logger = logging.getLogger(__name__)
 
-CONFIG = "config.json"
 FILES = (CONFIG, VOCABULARY, SETTINGS, TOKENIZER, WHOLE)  # all that `write_checkpoint` writes
 
 
@@ -100,14 +105,7 @@ def read_checkpoint(folder: PathLike) -> Checkpoint:
 
 def require_sizes(config: BERTConfig, checkpoint: Checkpoint) -> None:
     """Refuse a model whose sizes differ from those of the checkpoint; the dropout may."""
-    theirs = {key: getattr(checkpoint.config, key) for key in ADOPTED}
-    differing = {key: value for key, value in theirs.items() if value != getattr(config, key)}
-    if differing:
-        told = " and ".join(f"{key} {value}" for key, value in differing.items())
-        wanted = ", ".join(f"model.{key}" for key in differing)
-        raise UserError(
-            f"model.checkpoint: {checkpoint.folder} is a BERT with {told}; leave out {wanted}"
-        )
+    refuse_other_sizes(config, checkpoint, ADOPTED, "BERT")
 
 
 def load_bert(bert: BERT, checkpoint: Checkpoint) -> None:
@@ -167,8 +165,10 @@ def write_checkpoint(
     named = {f"bert.{name}" if is_of_bert(name) else name: tensors[name] for name in tensors}
     named.update(more_tensors or {})
     settings = config_json(config, tokenizer, has_masked_lm=set(MASKED_LM) <= set(tensors))
-    with whole_file(folder / WHOLE) as file:
-        arrays = {k: np.ascontiguousarray(v, dtype=np.float32) for k, v in named.items()}
-        file.write(save(arrays, metadata={"format": "pt"}))
-    tokenizer.save(folder, max_positions=config.max_positions)
-    write_json(folder / CONFIG, {**settings, **(more_settings or {})})
+    write_files(
+        folder,
+        tensors=named,
+        settings={**settings, **(more_settings or {})},
+        tokenizer=tokenizer,
+        max_positions=config.max_positions,
+    )

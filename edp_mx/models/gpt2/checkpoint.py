@@ -10,21 +10,25 @@ from typing import Any, Dict, Mapping, Optional
 
 import mxnet as mx
 import numpy as np
-from safetensors.numpy import save
 
 from edp_mx.data.tokenizer import Tokenizer, load_tokenizer
 from edp_mx.errors import UserError
-from edp_mx.models.checkpoints.files import WHOLE, check_tensors, open_tensors
+from edp_mx.models.checkpoints.files import (
+    CONFIG,
+    check_tensors,
+    open_tensors,
+    refuse_other_sizes,
+    write_files,
+)
 from edp_mx.models.gpt2.config import GPT2Config
 from edp_mx.models.gpt2.decoder import GPT2
 from edp_mx.models.gpt2.names import PIECES, parameters_of, rows_of, shapes_of, tensor_of
-from edp_mx.runtime.files import PathLike, whole_file, write_json
+from edp_mx.runtime.files import PathLike
 from edp_mx.runtime.json_text import read_json
 from edp_mx.runtime.structured import structure
 
 logger = logging.getLogger(__name__)
 
-CONFIG = "config.json"
 _KEYS = {
     "num_layers": "n_layer",
     "num_heads": "n_head",
@@ -152,12 +156,7 @@ def read_start(config: GPT2Config) -> Optional[GPT2Checkpoint]:
     if folder is None:
         return None
     checkpoint = read_checkpoint(folder)
-    theirs = {key: getattr(checkpoint.config, key) for key in SIZES}
-    differing = {key: value for key, value in theirs.items() if value != getattr(config, key)}
-    if differing:
-        told = " and ".join(f"{key} {value}" for key, value in differing.items())
-        wanted = ", ".join(f"model.{key}" for key in differing)
-        raise UserError(f"model.checkpoint: {folder} is a GPT-2 with {told}; leave out {wanted}")
+    refuse_other_sizes(config, checkpoint, SIZES, "GPT-2")
     return checkpoint
 
 
@@ -197,11 +196,13 @@ def write_checkpoint(
     check_tensors(f"cannot write {folder}: the model", tensors, shapes)
     named = {f"{_PREFIX}{name}": values for name, values in tensors.items()}
     named.update(more_tensors or {})
-    with whole_file(folder / WHOLE) as file:
-        arrays = {k: np.ascontiguousarray(v, dtype=np.float32) for k, v in named.items()}
-        file.write(save(arrays, metadata={"format": "pt"}))
-    tokenizer.save(folder, max_positions=config.max_positions)
-    write_json(folder / CONFIG, {**_config_json(config, tokenizer), **(more_settings or {})})
+    write_files(
+        folder,
+        tensors=named,
+        settings={**_config_json(config, tokenizer), **(more_settings or {})},
+        tokenizer=tokenizer,
+        max_positions=config.max_positions,
+    )
 
 
 def _config_json(config: GPT2Config, tokenizer: Tokenizer) -> Dict[str, Any]:

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from typing import Optional
 
 from edp_mx.models.encoder import ModelConfig
-from edp_mx.models.trained_parts import AdapterSettings
+from edp_mx.models.trained_parts import AdapterSettings, check_transformer
 from edp_mx.runtime.files import path_field
 from edp_mx.runtime.limits import MOST_LAYERS, MOST_WIDE
-from edp_mx.runtime.settings import SettingError, setting
+from edp_mx.runtime.settings import setting
 
 
 @dataclass(frozen=True)
@@ -50,15 +50,4 @@ class GPT2Config(AdapterSettings, ModelConfig):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.checkpoint is not None and self.start_from is not None:
-            raise SettingError("start_from", "excludes checkpoint; leave one out")
-        if self.hidden_size % self.num_heads:
-            raise SettingError(
-                "hidden_size",
-                f"must be a multiple of the {self.num_heads} heads, not {self.hidden_size}",
-            )
-        if self.frozen_layers > self.num_layers:
-            raise SettingError(
-                "frozen_layers",
-                f"must be at most {self.num_layers} (num_layers), not {self.frozen_layers}",
-            )
+        check_transformer(self)

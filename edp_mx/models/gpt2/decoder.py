@@ -15,7 +15,7 @@ from edp_mx.data.batching import Batch, PieceInputs
 from edp_mx.errors import UserError
 from edp_mx.models.gpt2.config import GPT2Config
 from edp_mx.models.id_ranges import check_ids, check_lengths
-from edp_mx.models.trained_parts import added_values
+from edp_mx.models.trained_parts import settled_values
 
 _INITIAL_STDDEV = 0.02
 _CUBIC = 0.044715
@@ -152,12 +152,8 @@ def initial_gpt2_values(
 
     Source: Radford et al. 2019, section 2.3 and published code.
     """
-    if (added := added_values(name, shape, generator)) is not None:
-        return added
-    if name.endswith(("bias", "beta")):
-        return np.zeros(shape)
-    if name.endswith("gamma"):
-        return np.ones(shape)
+    if (settled := settled_values(name, shape, generator)) is not None:
+        return settled
     is_added = name.endswith(("proj_weight", "ffn_2_weight"))
     stddev = _INITIAL_STDDEV / math.sqrt(2 * num_layers) if is_added else _INITIAL_STDDEV
     return stddev * generator.standard_normal(shape)

@@ -14,9 +14,8 @@ from edp_mx.data.batching import Batch, PieceInputs
 from edp_mx.data.byte_level_bpe import ByteLevelBPE
 from edp_mx.data.config import DataConfig
 from edp_mx.data.vocabulary import Vocabulary
-from edp_mx.errors import UserError
 from edp_mx.models.bert_states import at_tokens
-from edp_mx.models.encoder import Encoder, Family, FrozenPart
+from edp_mx.models.encoder import Encoder, Family, FrozenPart, refuse_too_long
 from edp_mx.models.gpt2.checkpoint import (
     SIZES,
     checkpoint_of,
@@ -155,11 +154,7 @@ class NextPieceScorer(Encoder):
 def build_encoder(config: GPT2Config, data: DataConfig, vocabulary: Vocabulary) -> GPT2Encoder:
     """Build a GPT-2 without values."""
     assert vocabulary.tokenizer is not None  # the family has pieces
-    if data.max_pieces > config.max_positions:
-        raise UserError(
-            f"data.max_pieces is {data.max_pieces}, but the model has only "
-            f"{config.max_positions} positions (model.max_positions); lower it"
-        )
+    refuse_too_long(data, config)
     return GPT2Encoder(GPT2(config, num_pieces=len(vocabulary.tokenizer), prefix="gpt2_"))
 
 

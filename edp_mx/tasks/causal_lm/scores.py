@@ -10,7 +10,7 @@ import numpy as np
 
 from edp_mx.data.tokenizer import Tokenizer
 from edp_mx.data.utterance import REPLY, SEPARATOR, Utterance
-from edp_mx.tasks.masked_lm.scores import guessed_by_frequency, of_all_places
+from edp_mx.tasks.piece_guessing import guessed_by_frequency, of_all_places
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from edp_mx.errors import UserError
 from edp_mx.metrics.generation import GenerationScores
 from edp_mx.tasks.causal_lm.scores import NextPieceScores, score_frequencies, score_pieces
 from edp_mx.tasks.causal_lm.written import Ask, write_replies
-from edp_mx.tasks.masked_lm.task import MaskedLanguageModelling
+from edp_mx.tasks.piece_guessing import PERPLEXITY, PieceGuessing
 from edp_mx.tasks.task import Metric
 
 if TYPE_CHECKING:
@@ -19,19 +19,16 @@ if TYPE_CHECKING:
     from edp_mx.tasks.causal_lm.model import CausalLM
 
 
-class CausalLanguageModelling(MaskedLanguageModelling):
-    """Guess each piece of a text from those before it.
-
-    The constant answer, and when nothing was learned, are those of guessing masked pieces.
-    """
+class CausalLanguageModelling(PieceGuessing):
+    """Guess each piece of a text from those before it."""
 
     name = "causal_lm"
     metrics = (
-        Metric("perplexity", "perplexity", "perplexity", is_error=True, is_share=False),
+        PERPLEXITY,
         Metric("piece_accuracy", "pieces guessed", "guessed"),
     )
 
-    def build(self, encoder: Encoder, vocabulary: Vocabulary, config: ModelConfig) -> CausalLM:  # type: ignore[override]
+    def build(self, encoder: Encoder, vocabulary: Vocabulary, config: ModelConfig) -> CausalLM:
         """See `Task`."""
         from edp_mx.tasks.causal_lm.model import CausalLM
 
@@ -48,7 +45,7 @@ class CausalLanguageModelling(MaskedLanguageModelling):
             )
         return CausalLM(scorer, vocabulary.tokenizer)
 
-    def score(  # type: ignore[override]
+    def score(
         self,
         references: Sequence[Utterance],  # noqa: ARG002
         guesses: Iterable[Any],

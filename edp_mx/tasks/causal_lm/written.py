@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any, Callable, Dict, List, Sequence, Tuple
 
 from edp_mx.data.reply import split_reply
+from edp_mx.data.text import write_json_lines
 from edp_mx.data.utterance import REPLY, Utterance
 from edp_mx.metrics.generation import GenerationScores, group_references, score_generated
-from edp_mx.runtime.files import whole_file
 
 Ask = Callable[[Sequence[Sequence[str]]], Sequence[Any]]  # lists of tokens → an answer each
 
@@ -32,10 +31,13 @@ def write_replies(
     references = _spread(group_references(prompts, replies), most)
     answers = ask([[*prompt.split(" "), REPLY] for prompt in references])
     texts = [" ".join(answer.text.split()) for answer in answers]
-    with whole_file(out) as file:
-        for (prompt, wanted), text in zip(references.items(), texts):
-            line = {"prompt": prompt, "text": text, "references": wanted}
-            file.write(f"{json.dumps(line, ensure_ascii=False)}\n".encode())
+    write_json_lines(
+        out,
+        (
+            {"prompt": prompt, "text": text, "references": wanted}
+            for (prompt, wanted), text in zip(references.items(), texts)
+        ),
+    )
     return score_generated(references, texts)
 
 

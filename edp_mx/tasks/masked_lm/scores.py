@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from typing import Any, Dict, Iterable, Sequence, Tuple
+from typing import Any, Dict, Iterable, Sequence
 
 import numpy as np
 
@@ -11,6 +11,7 @@ from edp_mx.data.columnar_corpus import token_counts
 from edp_mx.data.tokenizer import Tokenizer
 from edp_mx.data.utterance import Utterance
 from edp_mx.errors import UserError
+from edp_mx.tasks.piece_guessing import guessed_by_frequency, of_all_places
 
 
 @dataclass(frozen=True)
@@ -51,16 +52,6 @@ def score_places(guesses: Iterable[np.ndarray]) -> MaskedScores:
     return MaskedScores(perplexity, share, places)
 
 
-def of_all_places(guesses: Iterable[np.ndarray]) -> Tuple[float, float, int]:
-    """Return the perplexity, the share of right guesses and the number of places, NaN if it is 0.
-
-    Shapes: guesses (3,) each: Σ −ln p(true piece), right guesses, and places.
-    """
-    loss, right, places = np.sum([np.zeros(3), *guesses], axis=0)
-    with np.errstate(over="ignore", invalid="ignore"):
-        return float(np.exp(loss / places)), float(right / places), int(places)
-
-
 def score_frequencies(
     references: Sequence[Utterance], train: Sequence[Utterance], tokenizer: Tokenizer
 ) -> MaskedScores:
@@ -72,15 +63,6 @@ def score_frequencies(
     seen[list(tokenizer.special_ids)] = 0
     wanted = np.where(seen, _piece_counts(references, tokenizer), 0)  # (V,)
     return score_places([guessed_by_frequency(wanted, seen)])
-
-
-def guessed_by_frequency(wanted: np.ndarray, seen: np.ndarray) -> np.ndarray:
-    """Return the guesses (3,) at pieces that occur `wanted` times, by those that were seen.
-
-    Shapes: wanted, seen (V,); none is wanted that was never seen.
-    """
-    losses = np.log(seen.sum()) - np.log(np.maximum(seen, 1))  # (V,)
-    return np.array([wanted @ losses, wanted[seen.argmax()], wanted.sum()])
 
 
 def _piece_counts(utterances: Sequence[Utterance], tokenizer: Tokenizer) -> np.ndarray:

@@ -1,0 +1,60 @@
+"""What the tasks that guess pieces of plain text have in common."""
+
+from __future__ import annotations
+
+from typing import Any, Iterable, Mapping, Optional, Tuple
+
+import numpy as np
+
+from edp_mx.tasks.task import Metric, Shortfall, Task
+
+NOTHING_LEARNED = 0.8  # of the perplexity by frequency; above it nothing was learned
+PERPLEXITY = Metric("perplexity", "perplexity", "perplexity", is_error=True, is_share=False)
+
+
+class PieceGuessing(Task):
+    """A task without labels; the constant answer guesses each piece by how often it occurs.
+
+    A run of it is a start for others.
+    """
+
+    has_slots = has_labels = False
+    is_start = True
+    label = "a label"
+
+    def describe_constant(self, baseline: Mapping[str, Any]) -> str:  # noqa: ARG002
+        """See `Task`."""
+        return "each piece by its frequency"
+
+    def shortfall(
+        self, scores: Mapping[str, Any], baseline: Mapping[str, Any]
+    ) -> Optional[Shortfall]:
+        """See `Task`."""
+        found, by_frequency = scores["perplexity"], baseline["perplexity"]
+        if found < NOTHING_LEARNED * by_frequency:
+            return None
+        place = "above" if found > by_frequency else "not far below"
+        return Shortfall(
+            f"Perplexity {found:.1f} is {place} {by_frequency:.1f}, that of guessing each "
+            "piece by its frequency",
+            "the model has learned little but how often each piece occurs",
+        )
+
+
+def of_all_places(guesses: Iterable[np.ndarray]) -> Tuple[float, float, int]:
+    """Return the perplexity, the share of right guesses and the number of places, NaN if it is 0.
+
+    Shapes: guesses (3,) each: Σ −ln p(true piece), right guesses, and places.
+    """
+    loss, right, places = np.sum([np.zeros(3), *guesses], axis=0)
+    with np.errstate(over="ignore", invalid="ignore"):
+        return float(np.exp(loss / places)), float(right / places), int(places)
+
+
+def guessed_by_frequency(wanted: np.ndarray, seen: np.ndarray) -> np.ndarray:
+    """Return the guesses (3,) at pieces that occur `wanted` times, by those that were seen.
+
+    Shapes: wanted, seen (V,); none is wanted that was never seen.
+    """
+    losses = np.log(seen.sum()) - np.log(np.maximum(seen, 1))  # (V,)
+    return np.array([wanted @ losses, wanted[seen.argmax()], wanted.sum()])
