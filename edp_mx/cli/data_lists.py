@@ -1,4 +1,4 @@
-"""`edp-mx data text`, `words` and `labels`: the text of corpora, and lists for a configuration."""
+"""`edp-mx data text`, `prompts`, `words` and `labels`: text, and lists for a configuration."""
 
 from __future__ import annotations
 
@@ -33,6 +33,15 @@ examples:
   edp-mx data text mine.jsonl text/more.txt.gz --out text/mine.txt
   edp-mx data text mine.csv --columns text=utterance --out text/mine.txt
 """
+PROMPTS_EXAMPLES = """\
+A prompt per utterance that names its slots, such as `GetWeather: city = "New York"`, and the
+utterance as the reply to it. Of an utterance without slots, and of a line of a text (.txt,
+.txt.gz), the prompt names words that are drawn. A language model that was trained on many of them
+repeats the values of a table. Leave out the corpus that you will train on with privacy.
+
+examples:
+  edp-mx data prompts snips atis nlu_eval text/public.txt.gz --out text/prompts.jsonl.gz
+"""
 WORDS_EXAMPLES = """\
 One word per line, the most common first, for data.vocabulary: {source: file, path: words.txt}.
 Name public corpora, stand-ins or texts (.txt, .txt.gz: one utterance per line). Leave out the
@@ -56,9 +65,13 @@ examples:
 
 
 def add_lists(actions: Any) -> None:
-    """Add the three actions to `edp-mx data`."""
+    """Add the four actions to `edp-mx data`."""
     text = add_command(actions, "text", run_text, "write utterances as plain text", TEXT_EXAMPLES)
     text.add_argument("sources", nargs="+", metavar="CORPUS|PATH")
+    prompts = add_command(
+        actions, "prompts", run_prompts, "write prompts with replies", PROMPTS_EXAMPLES
+    )
+    prompts.add_argument("sources", nargs="+", metavar="CORPUS|TEXT")
     words = add_command(actions, "words", run_words, "write a list of public words", WORDS_EXAMPLES)
     words.add_argument("sources", nargs="+", metavar="CORPUS|TEXT")
     words.add_argument("--min-count", type=whole, default=1, metavar="N",
@@ -67,13 +80,14 @@ def add_lists(actions: Any) -> None:
     labels = add_command(actions, "labels", run_labels, "write a list of labels", LABELS_EXAMPLES)
     labels.add_argument("sources", nargs="+", metavar="CORPUS|PATH")
     labels.add_argument("--public", action="store_true", help="all these labels are public")
-    for one, name in ((text, "FILE[.gz]"), (words, "FILE"), (labels, "FILE.json")):
+    files = {text: "FILE[.gz]", prompts: "FILE.jsonl[.gz]", words: "FILE", labels: "FILE.json"}
+    for one, name in files.items():
         add_new_file(one, name)
         add_columns(one)
         one.add_argument("--size", type=whole, default=STANDIN_SIZE, metavar="N",
                          help="utterances of each stand-in, default 20,000")  # fmt: skip
         one.add_argument(
-            "--seed", type=whole, default=1, metavar="S", help="of stand-ins, default 1"
+            "--seed", type=whole, default=1, metavar="S", help="of stand-ins and draws, default 1"
         )
 
 
@@ -90,6 +104,23 @@ def run_text(arguments: argparse.Namespace) -> int:
     lines = map(" ".join, chain.from_iterable(read))
     count = write_lines(arguments.out, tqdm(lines, desc="text", unit=" lines", unit_scale=True))
     print(f"{arguments.out}  {count:,} lines from {', '.join(arguments.sources)}")
+    return 0
+
+
+def run_prompts(arguments: argparse.Namespace) -> int:
+    """Write prompts and replies as JSON lines."""
+    from edp_mx.data.lists import texts_of
+    from edp_mx.data.prompts import prompts_for
+    from edp_mx.data.text import write_json_lines
+
+    _check(arguments)
+    made = _made(arguments)
+    texts = chain.from_iterable(texts_of(source, **made) for source in arguments.sources)
+    pairs = prompts_for(texts, seed=arguments.seed)
+    records = ({"prompt": prompt, "reply": reply} for prompt, reply in pairs)
+    records = tqdm(records, desc="prompts", unit=" lines", unit_scale=True)
+    count = write_json_lines(arguments.out, records)
+    print(f"{arguments.out}  {count:,} prompts with replies from {', '.join(arguments.sources)}")
     return 0
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from pathlib import Path
-from typing import Dict, Iterable, Iterator, List, Optional, Sequence
+from typing import Any, Dict, Iterable, Iterator, List, Optional, Sequence, Tuple
 
 from edp_mx.data.description import Description
 from edp_mx.data.labels import FROM, PRIVATE, PUBLIC
@@ -15,12 +15,15 @@ from edp_mx.data.text import lines_of
 from edp_mx.runtime.files import PathLike, write_json
 
 TEXTS = (".txt", ".txt.gz")
+Text = Tuple[Sequence[str], Sequence[str], str]  # tokens, BIO tags, intent
 
 
-def tokens_of(
+def texts_of(
     source: str, *, size: int, seed: int, columns: Optional[ColumnsConfig] = None
-) -> Iterator[Sequence[str]]:
-    """Yield the tokens of each utterance of a corpus, or of each line of a text.
+) -> Iterator[Text]:
+    """Yield tokens, BIO tags and intent of each utterance of a corpus, or of each line of a text.
+
+    A line of a text has no tags, and "" for its intent.
 
     Args:
         source: a .txt or .txt.gz file with one utterance per line; else a corpus, as for
@@ -29,9 +32,14 @@ def tokens_of(
         columns: which keys or columns of a corpus hold what; by default the usual ones.
     """
     if source.endswith(TEXTS):
-        return (split_tokens(line) for line in lines_of(Path(source)))
+        return ((split_tokens(line), (), "") for line in lines_of(Path(source)))
     read = named_utterances(source, size=size, seed=seed, columns=columns)
-    return (utterance.tokens for utterance in read)
+    return ((utterance.tokens, utterance.slots, utterance.intent) for utterance in read)
+
+
+def tokens_of(source: str, **made: Any) -> Iterator[Sequence[str]]:
+    """Yield the tokens of `texts_of`."""
+    return (tokens for tokens, _, _ in texts_of(source, **made))
 
 
 def common_words(texts: Iterable[Sequence[str]], *, min_count: int = 1) -> List[str]:

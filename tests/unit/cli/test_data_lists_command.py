@@ -6,7 +6,11 @@ import pytest
 from support.commands import edp_mx
 from support.jsonl import write_jsonl
 
+from edp_mx.data.readers import read_utterances
+from edp_mx.data.reply import split_reply
 from edp_mx.data.synthetic import make_utterances
+from edp_mx.metrics.quoted_values import quoted_values
+from edp_mx.metrics.spans import spans_of
 
 
 @pytest.fixture
@@ -40,6 +44,26 @@ def test_labels_of_a_path_are_marked_and_those_of_a_stand_in_are_not(mine, tmp_p
     assert "private" not in labels("mine.jsonl", "--public")[0]
     assert "private" not in labels("health", "--size", 50)[0]
     assert "private" in labels("health", "mine.jsonl", "--size", 50)[0]
+
+
+def test_prompts_name_slots_or_drawn_words_of_their_replies(mine, tmp_path):
+    lines = ("one two three four five six", "alone", "with <|reply|> inside")
+    (tmp_path / "text.txt").write_text("\n".join(lines))
+    longer = [utterance for utterance in mine if len(utterance.tokens) > 1]
+    said = edp_mx("data", "prompts", "mine.jsonl", "text.txt", "--out", "p.jsonl").stdout
+    assert f"{len(longer) + 1} prompts with replies from mine.jsonl, text.txt" in said
+    pairs = list(read_utterances(tmp_path / "p.jsonl"))
+    assert len(pairs) == len(longer) + 1
+    for utterance, pair in zip(longer, pairs):
+        prompt, reply = map(" ".join, split_reply(pair.tokens))
+        assert reply == " ".join(utterance.tokens)
+        slots = [" ".join(utterance.tokens[s.start : s.end]) for s in spans_of(utterance.slots)]
+        if slots:
+            assert sorted(quoted_values(prompt)) == sorted(slots)
+            assert prompt.startswith(f"{utterance.intent}: ")
+    prompt, reply = map(" ".join, split_reply(pairs[-1].tokens))
+    assert reply == lines[0] and prompt.startswith("text: words = ")
+    assert quoted_values(prompt) and all(value in reply for value in quoted_values(prompt))
 
 
 @pytest.mark.parametrize(
