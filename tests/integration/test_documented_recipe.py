@@ -66,7 +66,8 @@ def test_each_mechanism_trains_a_clc_and_a_bert(pretrained, name):
 
 def test_the_recipe(pretrained):
     """All of its page: pre-training, warm starts, private runs, their attacks, word vectors."""
-    script = shrunken_script("".join(blocks(ROOT / "docs" / "recipe.md")))
+    attacks = blocks(ROOT / "docs" / "attacks.md")[1]  # on two of the page's runs
+    script = shrunken_script("".join([*blocks(ROOT / "docs" / "recipe.md"), attacks]))
     made = "runs/pretrain_public merged text/for_atis.txt.gz text/public.txt.gz checkpoints"
     execute(f"rm -rf {made}\n{script}", pretrained)
     for name in ("snips_private", "communication_private"):
