@@ -104,7 +104,7 @@ def run(arguments: argparse.Namespace) -> int:
         **_labels(arguments, listed),
     )
     written = _write(arguments, told, config, out)
-    blocks = (_facts(told, config), written, _outlook(config), _next(arguments, config, out))
+    blocks = (_facts(told, config), written, _outlook(told, config), _next(arguments, config, out))
     print("\n\n".join("\n".join(lines) for lines in blocks))
     return 0
 
@@ -192,35 +192,29 @@ def _facts(told: Any, config: Any) -> List[str]:
     ]
 
 
-def _outlook(config: Any) -> List[str]:
-    """Print the scores to expect of each family by measured runs, or that there are no records."""
-    from edp_mx.models.registry import FAMILIES
+def _outlook(told: Any, config: Any) -> List[str]:
+    """Print the scores to expect by measured runs like this one, or that there are none."""
     from edp_mx.reports.expectation import say
     from edp_mx.runs.expected_scores import exact_runs, expect
-    from edp_mx.runs.measurements import measurements
-    from edp_mx.runs.records import collect
+    from edp_mx.runs.labels import Labels
+    from edp_mx.runs.records import records_below
+    from edp_mx.runs.wanted import StartKind, Wanted
 
-    n, epsilon = len(config.corpus.split.train), float(config.epsilon)
-    if config.task is not INTENT_SLOT:
-        return _wrap(
-            "What to expect is measured for intents and slots alone. Train with "
-            "configs/recipe/without_privacy.yaml too, to see what the noise costs."
-        )
-    found = collect([RECORDS]) if RECORDS.exists() else []
-    runs = exact_runs(measurements([each.record for each in found]))
-    lines = [f"What to expect with {n:,} utterances at ε = {epsilon:g}, from measured runs:"]
-    for family in FAMILIES:
-        try:
-            of_family = [each for each in runs if each.family == family]
-            said = say(expect(of_family, num_examples=n, epsilon=epsilon), WIDTH - 4)
-        except (UserError, ValueError):
-            said = ["Nothing was measured near these numbers."]
-        is_this = config.start is not None and family == config.family
-        chosen = ", which this is" if is_this else ""
-        lines += [f"- {family} from a public start{chosen}:", *(f"    {line}" for line in said)]
+    start = StartKind.at(config.start.folder) if config.start else StartKind(config.family)
+    labels, epsilon = Labels(len(told.intents), len(told.slots)), float(config.epsilon)
+    wanted = Wanted(config.num_units, epsilon, labels, start, f"{config.unit}s")
+    lines = _wrap(
+        f"What to expect with {wanted.n:,} {wanted.units} for training at ε = {epsilon:g}, by runs "
+        f"on about as many labels ({labels.in_words()}):"
+    )
+    try:
+        lines += say(expect(exact_runs(records_below(RECORDS), start), wanted), wanted)
+    except UserError as error:
+        lines += _wrap(f"Nothing: {error}.")
     if UNITS[config.unit].is_user:
-        lines += _wrap("All of these are of single utterances: with users as the unit, expect "
-                       "worse.")  # fmt: skip
+        lines += _wrap("In these runs, each unit is one utterance; none with users is recorded.")
+    if config.delta is not None:
+        lines += _wrap("All of these are at δ = 1/(2n); at a smaller δ, expect worse.")
     if config.start is None:
         lines += [
             *_wrap(

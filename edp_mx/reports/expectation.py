@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import textwrap
 from dataclasses import dataclass
+from itertools import groupby
 from typing import Any, Dict, List, Sequence
 
-from edp_mx.data.config import PUBLIC_CORPORA
-from edp_mx.data.synthetic import STANDINS
 from edp_mx.dp.accounting.samplers import SAMPLERS
 from edp_mx.reports.calibration_report import CalibrationReport, rounded_up
 from edp_mx.reports.summary import stated_note
-from edp_mx.reports.table import WIDTH, render_table
+from edp_mx.reports.table import WIDTH, command_lines
 from edp_mx.runs.expected_scores import Expected
 from edp_mx.runs.file_types import Record
 from edp_mx.runs.measurements import SCORES, Measurement
 from edp_mx.runs.recipe import Recipe
+from edp_mx.runs.wanted import LIKE, OTHER, SAME, Wanted
+from edp_mx.runtime.structured import unstructure
 
-HEADER = ("corpus", "family", "SER %", "intents %", "F1 %", "read off n", "and ε")
 _NAMES = {"ser": "SER", "intent_accuracy": "intents right", "slot_f1": "slot F1"}
 
 
@@ -25,31 +25,25 @@ _NAMES = {"ser": "SER", "intent_accuracy": "intents right", "slot_f1": "slot F1"
 class Expectation:
     """The output of `edp-mx plan`."""
 
+    wanted: Wanted
     expected: Sequence[Expected]
     recipe: Recipe
     calibration: CalibrationReport
 
     def lines(self) -> List[str]:
         """Return text lines."""
-        recipe = self.recipe
-        remarks = [f"- {e.corpus}, {e.family}: {'; '.join(e.remarks)}" for e in self.expected
-                   if e.remarks]  # fmt: skip
         return [
-            f"DP-SGD with {recipe.num_examples:,} utterances for training at ε = "
-            f"{recipe.epsilon:g}, δ = {self.calibration.plan.delta:.3g}, on the test part:",
+            f"DP-SGD with {self.wanted.n:,} utterances for training at ε = "
+            f"{self.wanted.epsilon:g}, δ = {self.calibration.plan.delta:.3g},",
+            "on the test part:",
             "",
-            render_table(HEADER, [_row(each) for each in self.expected]),
-            "",
-            *remarks,
-            *say(self.expected, WIDTH),
-            "",
-            "read off these records:",
-            *(f"  {_record(point)}" for point in _points(self.expected)),
+            *say(self.expected, self.wanted),
             *(textwrap.fill(note, WIDTH) for note in stated_note(self._records())),
             "",
             *self._settings(),
             "",
-            "next: " + recipe.command(),
+            "next:",
+            *command_lines(self.recipe.command(), indent=2),
             *textwrap.wrap(self._advice(), WIDTH),
         ]
 
@@ -63,7 +57,9 @@ class Expectation:
             "expected": [
                 {
                     "corpus": each.corpus,
-                    "family": each.family,
+                    "start": each.start._asdict(),
+                    "labels": each.labels and unstructure(each.labels),
+                    "rank_of_start": each.rank,
                     **each.scores,
                     "records": [r.hash for point in each.points for r in point.records],
                     "remarks": list(each.remarks),
@@ -100,7 +96,7 @@ class Expectation:
             f"{recipe.setting('privacy.max_grad_norm'):g}, trained: {trained}",
             f"  noise multiplier {rounded_up(plan.noise_multiplier)}, with which ε = "
             f"{self.calibration.holds.epsilon} holds:",
-            f"    {recipe.calibration()}",
+            *command_lines(recipe.calibration(), indent=4),
         ]
 
     def _advice(self) -> str:
@@ -114,60 +110,81 @@ class Expectation:
         return said
 
 
-def say(expected: Sequence[Expected], width: int) -> List[str]:
-    """Return the range of the scores and their origin, as lines of at most `width`."""
-    said = [
+def say(expected: Sequence[Expected], wanted: Wanted) -> List[str]:
+    """Return each corpus below the start that was trained from, and where its scores are from."""
+    lines, expect = [], "Expect"
+    if wanted.start and expected[0].rank == OTHER:
+        lines = _wrapped(f"Nothing near was measured for a {wanted.start.in_words()}. Others:", 0)
+        expect = "These have"
+    for (rank, start), group in groupby(expected, key=lambda each: (each.rank, each.start)):
+        yours = {SAME: ", yours", LIKE: ", of the sizes of yours"}.get(rank, "")
+        lines += [f"{start.in_words()}{yours if wanted.start else ''}:"]
+        for each in group:
+            lines += _wrapped(f"- {_named(each)}: {_scores(each)}", 2)
+            lines += [line for point in each.points for line in _wrapped(_record(point), 6)]
+            lines += [line for remark in each.remarks for line in _wrapped(remark, 6)]
+    best = _ranges(expected)
+    said = ", ".join(
         f"{_NAMES[name]} {100 * low:.0f}{f' to {100 * high:.0f}' * (high > low)} %"
-        for name, (low, high) in _ranges(expected).items()
-    ]
-    families = len({each.family for each in expected}) > 1
-    better = " (the better family of each)" if families else ""
-    return [
-        *textwrap.wrap(f"Expect, over the corpora, {', '.join(said)}{better}.", width),
-        *textwrap.wrap(_caveat(expected), width),
-    ]
+        for name, (low, high) in best.items()
+    )
+    return [*lines, *textwrap.wrap(f"{expect} {said}. {_caveat(expected)}", WIDTH)]
+
+
+def _wrapped(text: str, indent: int) -> List[str]:
+    blank = " " * indent
+    return textwrap.wrap(
+        text,
+        WIDTH,
+        initial_indent=blank,
+        subsequent_indent=f"{blank}  ",
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
 
 
 def _ranges(expected: Sequence[Expected]) -> Dict[str, List[float]]:
-    """The least and the largest score over corpora, of the better family of each."""
-    better = {each.corpus: each for each in reversed(expected)}
-    scores = [each.scores for each in better.values()]
-    return {name: [f(one[name] for one in scores) for f in (min, max)] for name in SCORES}
+    """The least and the largest score over corpora, each with its best start of the nearest."""
+    nearest = min(each.rank for each in expected)
+    best: Dict[str, Expected] = {}
+    for each in sorted(expected, key=lambda one: one.scores["ser"]):
+        if each.rank == nearest:
+            best.setdefault(each.corpus, each)
+    scores = [_shown(each) for each in best.values()]
+    found = {name: [one[name] for one in scores if name in one] for name in SCORES}
+    return {name: [min(values), max(values)] for name, values in found.items() if values}
+
+
+def _shown(each: Expected) -> Dict[str, float]:
+    """The scores that say something: without slots, SER is the share of wrong intents."""
+    has_slots = each.labels is None or each.labels.slots
+    return each.scores if has_slots else {"intent_accuracy": each.scores["intent_accuracy"]}
+
+
+def _scores(each: Expected) -> str:
+    return ", ".join(f"{_NAMES[name]} {100 * v:.1f} %" for name, v in _shown(each).items())
+
+
+def _named(each: Expected) -> str:
+    return f"{each.corpus} ({each.labels.in_words()})" if each.labels else each.corpus
 
 
 def _caveat(expected: Sequence[Expected]) -> str:
     """Return a sentence on the origin of the numbers."""
-    corpora = sorted({each.corpus for each in expected})
-    is_public = set(corpora) <= {*PUBLIC_CORPORA, *STANDINS}
     runs = {len(point.records) for point in _points(expected)}
     counts = f"{min(runs)} to {max(runs)}" if len(runs) > 1 else f"{min(runs)}"
     what = "single runs" if runs == {1} else f"{counts} runs each"
     return (
-        f"Measured on {', '.join(corpora)}{', public corpora' if is_public else ''}, {what}; "
-        "yours may differ. Between measured runs, straight lines in log n and log ε. The "
-        "settings were chosen by these corpora's own validation parts; a choice on yours costs "
-        "privacy."
+        f"They are {what}; yours may differ. Between "
+        "measured runs, straight lines in log n and log ε. The settings were chosen by these "
+        "corpora's own validation parts; a choice on yours costs privacy."
     )
 
 
 def _points(expected: Sequence[Expected]) -> List[Measurement]:
-    points = {p.condition: p for each in expected for p in each.points}
-    return list(points.values())
-
-
-def _row(each: Expected) -> List[str]:
-    return [
-        each.corpus,
-        each.family,
-        *(f"{100 * each.scores[name]:.1f}" for name in SCORES),
-        " ".join(f"{n:,}" for n in sorted({point.n for point in each.points})),
-        " ".join(f"{e:g}" for e in sorted({point.epsilon for point in each.points})),
-    ]
+    return list({p.records[0].hash: p for each in expected for p in each.points}.values())
 
 
 def _record(point: Measurement) -> str:
     record = point.records[0]
-    return (
-        f"{record.name}-{record.hash}: n = {point.n:,}, ε = {point.epsilon:g}, SER "
-        f"{100 * point.test['ser'].mean:.1f} %"
-    )
+    return f"{record.name}-{record.hash}: n = {point.n:,}, ε = {point.epsilon:g}"

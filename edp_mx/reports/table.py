@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import statistics
 import textwrap
 from itertools import groupby
@@ -77,6 +78,27 @@ def fit(text: str, width: int = WIDTH) -> str:
             is_whole = is_table or len(line) <= width or " --" in line or "edp-mx" in line
             lines += [line] if is_whole else _wrapped(line, width)
     return "\n".join(lines)
+
+
+def command_lines(command: str, *, indent: int, width: int = WIDTH) -> List[str]:
+    r"""Return a command as lines that a shell joins again.
+
+    Example:
+        >>> print("\n".join(command_lines("edp-mx train --set a=1 b=2", indent=2, width=22)))
+          edp-mx train --set \
+            a=1 b=2
+    """
+    first = " " * indent
+    words = [shlex.quote(word).replace(" ", "\0") for word in shlex.split(command)]
+    lines = textwrap.wrap(
+        " ".join(words),
+        width - 2,
+        initial_indent=first,
+        subsequent_indent=f"{first}  ",
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
+    return " \\\n".join(lines).replace("\0", " ").split("\n")
 
 
 def _blocks(text: str) -> List[str]:

@@ -1,14 +1,26 @@
-"""Expected scores with n utterances at ε, interpolated between measured runs of exact DP-SGD."""
+"""Expected scores with n units at ε, interpolated between measured runs of exact DP-SGD."""
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from typing import Callable, Dict, Iterable, List, Sequence, Tuple
+from collections import defaultdict
+from dataclasses import dataclass, replace
+from typing import Callable, Dict, Iterable, List, Mapping, Optional, Sequence, Tuple
 
 from edp_mx.errors import UserError
-from edp_mx.runs.measurements import SCORES, Measurement, chosen
+from edp_mx.runs.file_types import Record
+from edp_mx.runs.labels import Labels
+from edp_mx.runs.measurements import (
+    SCORES,
+    Measurement,
+    chosen,
+    epsilon_of,
+    has_usual_epsilon,
+    measurements,
+)
 from edp_mx.runs.records import value_of
+from edp_mx.runs.wanted import StartKind, Wanted
+from edp_mx.tasks.task import LabellingTask
 
 REACH_N = 2.0  # the factor by which n may be outside the measured range of a corpus
 REACH_EPSILON = 1.5  # the same for ε
@@ -19,67 +31,124 @@ Point = Tuple[Measurement, float]  # and its weight
 
 @dataclass(frozen=True)
 class Expected:
-    """The scores that the runs on one corpus suggest for other n and ε.
+    """The scores that the runs on one corpus suggest for what is wanted.
 
     Attributes:
-        scores: interpolated, as shares of 1, by the names in `SCORES`.
+        labels: of the corpus; None where the records do not say.
+        rank: of the start, from `Wanted.rank`.
+        scores: interpolated, as shares of 1, by the names in `SCORES`, as far as there are any.
         points: the measurements that they are read off.
         remarks: on which side of the measurements the wanted numbers lie, and what that means.
     """
 
     corpus: str
-    family: str
+    labels: Optional[Labels]
+    start: StartKind
+    rank: int
     scores: Dict[str, float]
     points: Tuple[Measurement, ...]
     remarks: Tuple[str, ...]
 
 
-def exact_runs(measured: Iterable[Measurement]) -> List[Measurement]:
-    """Return the best settings of DP-SGD at each n and ε, for neighbours that lack an utterance."""
-    return chosen(each for each in measured if _is_exact(each))
+def exact_runs(records: Iterable[Record], start: Optional[StartKind] = None) -> List[Measurement]:
+    """Return the best settings of DP-SGD at each n and ε, for neighbours that lack an utterance.
+
+    Those from `start` itself compete with one another, those of other starts by family and sizes.
+    """
+    groups: Dict[StartKind, List[Record]] = defaultdict(list)
+    for record in filter(_is_exact, records):
+        groups[_kind_of(record, start)].append(_of_labels(record))
+    kinds = sorted(groups)
+    return [m for k in kinds for m in chosen(measurements(groups[k], is_shown=lambda _: True))]
 
 
-def _is_exact(measured: Measurement) -> bool:
-    record = measured.records[0]
+def _kind_of(record: Record, start: Optional[StartKind]) -> StartKind:
+    """The start of a run; all others that are like it have the same name."""
+    kind = StartKind.of(record)
+    is_other = kind.content and kind != start
+    return kind._replace(content="another") if is_other else kind
+
+
+def _is_exact(record: Record) -> bool:
     return (
-        measured.mechanism == "dp_sgd"
-        and measured.epsilon > 0  # 0 has no logarithm
+        isinstance(record.task, LabellingTask)
+        and record.mechanism == "dp_sgd"
+        and has_usual_epsilon(record)
+        and epsilon_of(record) > 0  # 0 has no logarithm
         and value_of(record, "privacy.adjacency") == "zero_out"
         and value_of(record, "privacy.layer_scales") != "dp_release"  # its cost is not repeated
     )
 
 
-def expect(runs: Sequence[Measurement], *, num_examples: int, epsilon: float) -> List[Expected]:
-    """Return the expectation of each corpus and family, the better family of a corpus first.
+def _of_labels(record: Record) -> Record:
+    """The record with scores of intents; without slots, SER is the share of wrong intents."""
+
+    def told(scores: Mapping[str, float]) -> Dict[str, float]:
+        right = scores.get("accuracy", scores.get("intent_accuracy", 0.0))
+        return {**scores, "ser": 1 - right, "intent_accuracy": right}
+
+    if record.task.has_slots:
+        return record
+    validation = record.validation and told(record.validation)
+    return replace(record, test=told(record.test), validation=validation)
+
+
+def expect(runs: Sequence[Measurement], wanted: Wanted) -> List[Expected]:
+    """Return what each near corpus and start suggests, the nearest start and labels first.
 
     It interpolates linearly in log n and log ε; outside of the measured range, as far as
     `REACH_N` and `REACH_EPSILON`, it takes the nearest measurement, with a remark.
 
     Args:
-        runs: from `exact_runs`.
-        num_examples: n, the wanted utterances in the training part.
-        epsilon: the wanted ε, at δ = 1/(2n).
+        runs: from `exact_runs`, of the same start.
 
     Raises:
-        UserError: n or ε is too far from all that was measured.
+        UserError: labels, n or ε are too far from all that was measured.
     """
-    curves: Dict[Tuple[str, str], List[Measurement]] = {}
-    for each in runs:
-        curves.setdefault((each.corpus, each.family), []).append(each)
+    curves: Dict[Tuple[str, StartKind], List[Measurement]] = defaultdict(list)
+    near = _with_near_labels(runs, wanted.labels)
+    for each in near:
+        curves[each.corpus, _kind_of(each.records[0], wanted.start)].append(each)
     found = []
-    for (corpus, family), points in curves.items():
-        weighted = _weighted(points, num_examples, epsilon)
+    for (corpus, start), points in curves.items():
+        weighted = _weighted(points, wanted.n, wanted.epsilon)
         if weighted:
             scores = {
                 name: math.fsum(weight * each.test[name].mean for each, weight in weighted)
                 for name in SCORES
+                if all(name in each.test for each, _ in weighted)
             }
             used = tuple(each for each, _ in weighted)
-            remarks = tuple(_remarks(used, num_examples, epsilon))
-            found.append(Expected(corpus, family, scores, used, remarks))
+            remarks = tuple(_remarks(used, wanted.n, wanted.epsilon))
+            labels, rank = used[0].records[0].labels, wanted.rank(start)
+            found.append(Expected(corpus, labels, start, rank, scores, used, remarks))
     if not found:
-        raise UserError(_too_far(runs, num_examples, epsilon))
-    return sorted(found, key=lambda each: (each.corpus, each.scores["ser"]))
+        raise UserError(_too_far(near, wanted))
+    return sorted(found, key=lambda each: (each.rank, each.start, _far(each, wanted)))
+
+
+def _with_near_labels(
+    runs: Sequence[Measurement], wanted: Optional[Labels]
+) -> Sequence[Measurement]:
+    """The runs on corpora with about as many labels."""
+    if wanted is None:
+        return runs
+    counted = {each.corpus: labels for each in runs if (labels := each.records[0].labels)}
+    near = {corpus for corpus, labels in counted.items() if wanted.is_near(labels)}
+    if near:
+        return [each for each in runs if each.corpus in near]
+    closest = min(counted, key=lambda corpus: wanted.distance(counted[corpus]), default=None)
+    told = f"; the nearest is {closest} ({counted[closest].in_words()})" if closest else ""
+    raise UserError(
+        f"no corpus with about as many labels ({wanted.in_words()}) was measured{told}; train, and "
+        "keep the record"
+    )
+
+
+def _far(each: Expected, wanted: Wanted) -> Tuple[float, str]:
+    """The order of corpora: by labels, then by name."""
+    is_known = each.labels is not None and wanted.labels is not None
+    return wanted.labels.distance(each.labels) if is_known else 0.0, each.corpus  # type: ignore
 
 
 def nearest(runs: Sequence[Measurement], *, num_examples: int, epsilon: float) -> Measurement:
@@ -152,13 +221,15 @@ def _remarks(points: Sequence[Measurement], n: int, epsilon: float) -> List[str]
     return remarks
 
 
-def _too_far(runs: Sequence[Measurement], n: int, epsilon: float) -> str:
+def _too_far(runs: Sequence[Measurement], wanted: Wanted) -> str:
     """Say which of the two numbers is too far from all measurements."""
+    n, epsilon = wanted.n, wanted.epsilon
     sizes, epsilons = [each.n for each in runs], [each.epsilon for each in runs]
     if not _reaches(sizes, n, REACH_N):
         return (
-            f"{n:,} utterances are too far from the {min(sizes):,} to {max(sizes):,} that were "
-            f"measured: nothing is told beyond a factor of {REACH_N:g}; train, and keep the record"
+            f"{n:,} {wanted.units} are too far from the {min(sizes):,} to {max(sizes):,} "
+            f"utterances that were measured: nothing is told beyond a factor of {REACH_N:g}; "
+            "train, and keep the record"
         )
     if not _reaches(epsilons, epsilon, REACH_EPSILON):
         return (
@@ -167,6 +238,6 @@ def _too_far(runs: Sequence[Measurement], n: int, epsilon: float) -> str:
             "record"
         )
     return (
-        f"no corpus was measured near {n:,} utterances and ε = {epsilon:g} at once; train, and "
+        f"no corpus was measured near {n:,} {wanted.units} and ε = {epsilon:g} at once; train, and "
         "keep the record"
     )

@@ -10,6 +10,7 @@ from edp_mx.dp.accounting.decay import KINDS
 from edp_mx.dp.accounting.lognumber import LogNumber
 from edp_mx.dp.accounting.units import MECHANISMS
 from edp_mx.errors import UserError
+from edp_mx.runs.labels import Labels
 from edp_mx.runtime.limits import LEAST_DELTA, MOST_COUNTED
 from edp_mx.runtime.settings import SettingError
 from edp_mx.runtime.structured import HUGE, AsRead, refuse_outside, structure_file
@@ -154,6 +155,7 @@ class Record(AsRead):
         corpus_files: a keyed hash of a corpus of one's own.
         settings: those that differ from their defaults, by dotted key, also old ones.
         by_epoch: columns, from `runs.epoch_columns`.
+        labels: how many the model tells apart; None if unknown.
         is_counted: whether its ε were counted from the ledger, and not read from a record.
     """
 
@@ -180,6 +182,7 @@ class Record(AsRead):
     corpus_files: Optional[Mapping[str, str]]
     settings: Mapping[str, Any]
     by_epoch: Optional[Mapping[str, Tuple[Optional[float], ...]]] = None
+    labels: Optional[Labels] = None
     is_counted: bool = field(default=False, compare=False)
     LATER = {"ledger_end": None}
     LIMITS = {

@@ -58,13 +58,15 @@ class Measurement:
 
 
 def is_comparable(record: Record) -> bool:
-    """Return whether a record's ε may be set beside others: one utterance's, at δ = 1/(2n).
+    """Return whether a record is of intents and slots, and its ε may be set beside others."""
+    return record.task is INTENT_SLOT and has_usual_epsilon(record)
 
-    Only intents and slots are compared. A run without privacy always may; one with an ε above
-    `LARGEST_EPSILON`, or with none, not.
+
+def has_usual_epsilon(record: Record) -> bool:
+    """Return whether ε is one utterance's at δ = 1/(2n), and at most `LARGEST_EPSILON`.
+
+    A run without privacy always has such an ε, which is ∞.
     """
-    if record.task is not INTENT_SLOT:
-        return False
     if record.mechanism == "none":
         return True
     is_usual = math.isclose(2 * record.n * record.delta, 1, rel_tol=0.01)
@@ -129,7 +131,11 @@ def _measurement(records: List[Record]) -> Measurement:
         batch_size=value_of(records[0], "training.batch_size"),
         learning_rate=_rate(records[0]),
         validation=_mean(on_validation) if on_validation else math.inf,
-        test={name: spread_of([each.test[name] for each in records]) for name in SCORES},
+        test={
+            name: spread_of([each.test[name] for each in records])
+            for name in SCORES
+            if name in records[0].test
+        },
         records=tuple(records),
     )
 

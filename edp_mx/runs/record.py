@@ -15,7 +15,16 @@ from edp_mx.data.fingerprint import is_same, keyed
 from edp_mx.data.origin import ORIGIN
 from edp_mx.errors import UserError
 from edp_mx.runs.epoch_columns import by_epoch
-from edp_mx.runs.file_types import Environment, Machine, Privacy, Record, Results, Scores
+from edp_mx.runs.file_types import (
+    Environment,
+    Machine,
+    Privacy,
+    Record,
+    Results,
+    Scores,
+    VocabularyLists,
+)
+from edp_mx.runs.labels import Labels
 from edp_mx.runs.ledger_evidence import END
 from edp_mx.runs.recount import privacy_of
 from edp_mx.runs.run_directory import RunDirectory
@@ -38,7 +47,7 @@ _ALWAYS = ("data.corpus", "model.family")  # named even where they are the defau
 _CORPUS = ("data.path", "data.split.test")  # its place
 _BOUNDS = ("as_published", "holds", "holds_if")
 # Fields that may be counted anew, or that older versions lack: they identify no run.
-_RETOLD = (*_BOUNDS, END, "delta", "n", "by_epoch")
+_RETOLD = (*_BOUNDS, END, "delta", "n", "by_epoch", "labels")
 
 
 def settings_of(config: ExperimentConfig) -> Dict[str, Any]:
@@ -161,7 +170,15 @@ def _described(run: RunDirectory, results: Results, config: Mapping[str, Any]) -
         corpus_files=None,
         settings={key: value for key, value in leaves(config) if not _is_path(value)},
         by_epoch=by_epoch(rows, task),
+        labels=_labels(run),
     )
+
+
+def _labels(run: RunDirectory) -> Optional[Labels]:
+    if not run.has("vocabulary"):
+        return None
+    found = run.load(VocabularyLists)
+    return Labels.of(found.intents, found.slots)
 
 
 def _of_privacy(privacy: Privacy) -> Dict[str, Any]:

@@ -50,7 +50,7 @@ def collect(paths: Sequence[Path]) -> List[Found]:
             raise UserError(f"there is no {path}: name a run, a folder of runs or a record")
         for each in _below(path):
             said = unstructure(each.record)
-            said = {key: value for key, value in said.items() if key != "by_epoch"}
+            said = {k: value for k, value in said.items() if k not in ("by_epoch", "labels")}
             key = run_id(each.record) if each.is_run else repr(sorted(said.items()))
             if key not in found or (found[key].record.by_epoch is None and each.record.by_epoch):
                 found[key] = each

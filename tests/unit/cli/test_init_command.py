@@ -83,7 +83,7 @@ def test_what_is_read_of_the_corpus_is_said_and_fits_80_columns(mine):
     whole = " ".join(said.split())
     for part in ("mine.jsonl: 400 utterances, ", "No ε covers what was read of the corpus",
                  'remove its line "private". Until then training is refused.',
-                 "Nothing was measured near these numbers.", "--start-from runs/public",
+                 "Nothing: no corpus with about as many labels (", "--start-from runs/public",
                  "and no slots: SER ",
                  "refused. after that: NP=2 launch/train.sh mine.yaml --run "):  # fmt: skip
         assert part in whole, part
@@ -112,8 +112,12 @@ def test_measured_runs_say_what_to_expect(mine):
     (Path("results") / "runs.jsonl").symlink_to(ROOT / "results" / "runs.jsonl")
     write_jsonl("more.jsonl", make_utterances("communication", size=2500, seed=1))
     whole = " ".join(init("more.jsonl").split())
-    assert "- clc from a public start: Expect, over the corpora, SER " in whole
-    assert "- bert from a public start: Expect, over the corpora, SER " in whole
+    assert " by runs on about as many labels (16 intents and 18 slots): Nothing near was " in whole
+    assert "clc from a public start: - communication (16 intents and 18 slots): SER " in whole
+    users_corpus("users.jsonl", size=600, users=100)
+    whole = " ".join(init("users.jsonl", "--user-key", "user").split())
+    assert "Nothing: 80 users are too far from the " in whole and "SER " not in whole.split(
+        "What to expect")[1]  # fmt: skip
 
 
 def test_users_are_the_unit_where_they_are_wanted(mine, tmp_path):
@@ -161,7 +165,7 @@ def test_a_corpus_without_slots_is_written_down_as_such(mine, tmp_path):
 def test_a_run_to_start_from_decides_family_sizes_and_words(mine, tmp_path, family, sizes, layer):
     run = a_run(tmp_path / "a run", family=family, settings=sizes)
     said = init("mine.jsonl", "--start-from", run, "--labels-are-public")
-    assert f"- {family} from a public start, which this is:" in said
+    assert "Nothing: no corpus with about as many labels (" in said  # there are no records
     config, theirs = load_config("mine.yaml"), load_config(run / "config.yaml")
     assert config.model.start_from == str(run) and config.model.heads == "names"
     assert config.data.vocabulary.source == "checkpoint" and not Path("mine.words.txt").exists()

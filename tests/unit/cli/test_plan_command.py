@@ -19,7 +19,10 @@ LAYERS = ["model/bert.yaml", "recipe/heads.yaml"]
 
 
 def planned(*options):
-    return edp_mx("plan", "--num-examples", 5000, "--epsilon", 4, *options).stdout
+    """What `plan` prints, with commands joined as a shell does it."""
+    said = edp_mx("plan", "--num-examples", 5000, "--epsilon", 4, *options).stdout
+    assert "--json" in options or max(map(len, said.splitlines())) <= 80
+    return re.sub(r" \\\n +", " ", said)
 
 
 @pytest.fixture
@@ -37,16 +40,25 @@ def of_heads(tmp_path):
 def test_the_page_says_what_its_numbers_are(monkeypatch):
     monkeypatch.chdir(ROOT)
     page = planned()
-    assert max(map(len, page.split("\nnext:")[0].split("    edp-mx")[0].splitlines())) <= 80
-    for said in ("Measured on atis, ", "public corpora", "yours may differ", "START_FROM: a public",
-                 "Expect, over the corpora, SER ", "snips_encoder_epsilon_3",
+    for said in ("yours may differ", "START_FROM: a public",
+                 "Expect SER ", "snips_encoder_epsilon_3", "nlu_eval (64 intents and 54 slots)",
                  "is only what the record states"):  # fmt: skip
         assert said in " ".join(page.split()), said
     ((low, high),) = re.findall(r"SER (\d+) to (\d+) %", page)
     best = {}
-    for corpus, _, ser, *_ in re.findall(r"^\| ([a-z]\w+) *\| +(\w+) \| +([\d.]+) \|", page, re.M):
+    for corpus, ser in re.findall(r"- (\w+) \(.*?\): SER +([\d.]+) %", " ".join(page.split())):
         best[corpus] = min(best.get(corpus, 100), float(ser))
     assert abs(min(best.values()) - int(low)) < 0.6 and abs(max(best.values()) - int(high)) < 0.6
+
+
+def test_a_corpus_without_slots_gets_what_such_corpora_gave(monkeypatch):
+    monkeypatch.chdir(ROOT)
+    options = ("--num-examples", 15100, "--epsilon", 8, "--intents", 151, "--slots", 0)
+    page = " ".join(planned(*options).split())
+    for corpus in ("clinc150 (151 intents and no slots): ", "banking77 (77 intents and no slots)"):
+        assert f"- {corpus}" in page
+    assert "SER" not in page.split("settings of")[0] and page.count("\n- ") <= 2
+    assert "mine.yaml configs/recipe/heads.yaml --set" in page and "task=classification" in page
 
 
 def test_the_multiplier_is_that_of_calibrate_and_gives_the_epsilon(of_heads):
@@ -86,8 +98,7 @@ def test_the_next_command_has_the_settings_of_the_record(is_clone, of_heads, mon
 def test_other_records_and_several_seeds_are_named(tmp_path):
     seeds = [record_of("mine", n=5000, epsilon=4.0, **{"training.seed": i}) for i in (0, 1)]
     page = planned("--records", kept(tmp_path, seeds))
-    assert "Measured on mine, 2 runs each; yours may differ" in page
-    assert "public corpora" not in page
+    assert "They are 2 runs each; yours may differ" in " ".join(page.split())
 
 
 def test_what_cannot_be_told_is_refused_in_a_sentence(tmp_path, monkeypatch):
@@ -100,6 +111,8 @@ def test_what_cannot_be_told_is_refused_in_a_sentence(tmp_path, monkeypatch):
         (["--records", RECORDS, "--num-examples", 0], "--num-examples is 0"),
         (["--records", RECORDS, "--epsilon", 0.1], "ε = 0.1 is too far"),
         (["--records", RECORDS, "--epsilon", "nan"], "--epsilon is nan"),
+        (["--records", RECORDS, "--intents", 7], "--intents and --slots belong together"),
+        (["--records", RECORDS, "--intents", 7, "--slots", 999], "the nearest is "),
     ):
         errors = edp_mx("plan", "--num-examples", 5000, "--epsilon", 4, *options, code=2).stderr
         assert sentence in errors and errors.count("\n") == 1

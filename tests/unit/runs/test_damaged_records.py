@@ -12,7 +12,6 @@ from edp_mx.reports.provenance import environments_of
 from edp_mx.reports.run_list import list_runs
 from edp_mx.runs.attack_records import collect_attacks
 from edp_mx.runs.expected_scores import exact_runs
-from edp_mx.runs.measurements import measurements
 from edp_mx.runs.records import SORTS, collect, select
 from edp_mx.runtime.structured import unstructure
 from experiments.pages.table1 import table1
@@ -58,7 +57,7 @@ def read_records(folder):
         select(found, [], sort)
     list_runs(found)
     records = [each.record for each in found]
-    exact_runs(measurements(records))
+    exact_runs(records)
     entries = query(records, collect_attacks([folder]))
     table1(entries, list(entries))
     environments_of(each.machine for each in records)

@@ -1,0 +1,85 @@
+"""A planned training, as far as measured runs can be compared with it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, NamedTuple, Optional, Tuple
+
+from edp_mx.config import load_config
+from edp_mx.models.checkpoints.config import read_config
+from edp_mx.models.checkpoints.huggingface import CONFIG
+from edp_mx.runs.file_types import Record
+from edp_mx.runs.labels import Labels
+from edp_mx.runs.record import content_of
+from edp_mx.runs.records import value_of
+from edp_mx.runs.run_directory import RunDirectory
+
+SAME, LIKE, OTHER = range(3)  # a start: the same, of its sizes, any other
+_STARTS = ("model.start_from", "model.checkpoint", "data.embeddings.path")
+
+
+def _sizes(family: str) -> Tuple[str, ...]:
+    return () if family == "clc" else ("num_layers", "hidden_size")
+
+
+class StartKind(NamedTuple):
+    """A family and its start.
+
+    Attributes:
+        sizes: layers and width of a transformer; none of a CLC.
+        content: `content_of` the run, checkpoint or word vectors; "" for drawn weights.
+    """
+
+    family: str
+    sizes: Tuple[int, ...] = ()
+    content: str = ""
+
+    @classmethod
+    def of(cls, record: Record) -> StartKind:
+        """Return that of a run that was measured."""
+        sizes = tuple(value_of(record, f"model.{key}") for key in _sizes(record.family))
+        started = [record.settings[key] for key in _STARTS if record.settings.get(key)]
+        return cls(record.family, sizes, started[0] if started else "")
+
+    @classmethod
+    def at(cls, folder: Path) -> StartKind:
+        """Return that of a folder with a finished run, or with a BERT in Hugging Face's layout."""
+        family: str = "bert"
+        model: Any
+        if (folder / CONFIG).is_file():
+            model = read_config(folder / CONFIG).config
+        else:
+            model = load_config(RunDirectory.trained(folder).config).model
+            family = model.family
+        sizes = tuple(getattr(model, key) for key in _sizes(family))
+        return cls(family, sizes, content_of(folder))
+
+    def is_like(self, other: StartKind) -> bool:
+        """Return whether family and sizes are the same, and both have a start or none."""
+        return (*self[:2], bool(self.content)) == (*other[:2], bool(other.content))
+
+    def in_words(self) -> str:
+        """Return family, sizes, and whether there is a start."""
+        sizes = " of {} layers, {} wide,".format(*self.sizes) if self.sizes else ""
+        return f"{self.family}{sizes} from {'a public start' if self.content else 'drawn weights'}"
+
+
+class Wanted(NamedTuple):
+    """What is planned: n units at ε = `epsilon` and δ = 1/(2n).
+
+    Attributes:
+        labels: None for any, as `start` is.
+        units: what n counts.
+    """
+
+    n: int
+    epsilon: float
+    labels: Optional[Labels] = None
+    start: Optional[StartKind] = None
+    units: str = "utterances"
+
+    def rank(self, start: StartKind) -> int:
+        """Return SAME, LIKE or OTHER; OTHER where no start is given."""
+        if start == self.start:
+            return SAME
+        return LIKE if self.start and start.is_like(self.start) else OTHER
