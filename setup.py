@@ -36,6 +36,10 @@ EXTRAS = {
     "serve": SERVE,
     "generation": GENERATION,
     "onnx": ONNX,
+    # `training.tracking`; tensorboardX writes, tensorboard shows
+    "mlflow": ["mlflow-skinny>=2.9,<4"],
+    "tensorboard": ["tensorboard>=2.9"],
+    "wandb": ["wandb>=0.16,<1"],
     "dev": [
         *SERVE,
         *GENERATION,

@@ -196,16 +196,16 @@ def _outlook(told: Any, config: Any) -> List[str]:
     """Print the scores to expect by measured runs like this one, or that there are none."""
     from edp_mx.reports.expectation import say
     from edp_mx.runs.expected_scores import exact_runs, expect
-    from edp_mx.runs.labels import Labels
+    from edp_mx.runs.file_types import Labels
     from edp_mx.runs.records import records_below
-    from edp_mx.runs.wanted import StartKind, Wanted
+    from edp_mx.runs.wanted import StartKind, Wanted, labels_in_words
 
     start = StartKind.at(config.start.folder) if config.start else StartKind(config.family)
     labels, epsilon = Labels(len(told.intents), len(told.slots)), float(config.epsilon)
     wanted = Wanted(config.num_units, epsilon, labels, start, f"{config.unit}s")
     lines = _wrap(
         f"What to expect with {wanted.n:,} {wanted.units} for training at ε = {epsilon:g}, by runs "
-        f"on about as many labels ({labels.in_words()}):"
+        f"on about as many labels ({labels_in_words(labels)}):"
     )
     try:
         lines += say(expect(exact_runs(records_below(RECORDS), start), wanted), wanted)

@@ -52,7 +52,7 @@ def run(arguments: argparse.Namespace) -> int:
     from edp_mx.reports.calibration_report import CalibrationReport
     from edp_mx.reports.expectation import Expectation
     from edp_mx.runs.expected_scores import exact_runs, expect, nearest
-    from edp_mx.runs.labels import Labels
+    from edp_mx.runs.file_types import Labels
     from edp_mx.runs.recipe import Recipe
     from edp_mx.runs.records import collect
     from edp_mx.runs.wanted import StartKind, Wanted

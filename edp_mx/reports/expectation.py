@@ -15,7 +15,7 @@ from edp_mx.runs.expected_scores import Expected
 from edp_mx.runs.file_types import Record
 from edp_mx.runs.measurements import SCORES, Measurement
 from edp_mx.runs.recipe import Recipe
-from edp_mx.runs.wanted import LIKE, OTHER, SAME, Wanted
+from edp_mx.runs.wanted import LIKE, OTHER, SAME, Wanted, labels_in_words
 from edp_mx.runtime.structured import unstructure
 
 _NAMES = {"ser": "SER", "intent_accuracy": "intents right", "slot_f1": "slot F1"}
@@ -166,7 +166,7 @@ def _scores(each: Expected) -> str:
 
 
 def _named(each: Expected) -> str:
-    return f"{each.corpus} ({each.labels.in_words()})" if each.labels else each.corpus
+    return f"{each.corpus} ({labels_in_words(each.labels)})" if each.labels else each.corpus
 
 
 def _caveat(expected: Sequence[Expected]) -> str:

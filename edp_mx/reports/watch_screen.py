@@ -83,6 +83,7 @@ def table_of(rows: Sequence[Mapping[str, Any]]) -> str:
 def _bar(rows: Sequence[Mapping[str, Any]], epochs: int) -> str:
     done = rows[-1]["epoch"]
     filled = round(WIDTH * min(1, done / epochs))
-    left = sum(row["seconds"] for row in rows) / len(rows) * (epochs - done)
+    clock = [row.get("clock_seconds", row["seconds"]) for row in rows]  # older runs lack it
+    left = sum(clock) / len(rows) * (epochs - done)
     time = f", about {duration(left)} left" if done < epochs else ""
     return f"[{'=' * filled}{' ' * (WIDTH - filled)}] {done} of {epochs} epochs{time}"

@@ -48,7 +48,8 @@ def describe_epoch(row: Mapping[str, Any], epochs: int, task: Task, *, left: flo
     """Return a line on the scores of an epoch, and one on ε, clipping and time.
 
     Args:
-        row: of `metrics.jsonl`; read from there, it has None for numbers that are not finite.
+        row: of `metrics.jsonl`; read from there, it has None for numbers that are not finite. Its
+            `clock_seconds` are those of training, scoring and counting ε together.
         left: until the end of the training, in seconds.
     """
     scores = (
@@ -58,7 +59,7 @@ def describe_epoch(row: Mapping[str, Any], epochs: int, task: Task, *, left: flo
     more = [describe_epsilon(row)]
     if "clipped_fraction" in row:
         more.append(f"{100 * row['clipped_fraction']:.0f} % clipped")
-    more.append(f"{duration(row['seconds'])} an epoch")
+    more.append(f"{duration(row['clock_seconds'])} an epoch")
     if row["epoch"] < epochs:
         more.append(f"about {duration(left)} left")
     return f"{scores}\n  {', '.join(text for text in more if text)}"

@@ -8,8 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Callable, Dict, Iterable, List, Mapping, Optional, Sequence, Tuple
 
 from edp_mx.errors import UserError
-from edp_mx.runs.file_types import Record
-from edp_mx.runs.labels import Labels
+from edp_mx.runs.file_types import Labels, Record
 from edp_mx.runs.measurements import (
     SCORES,
     Measurement,
@@ -19,7 +18,7 @@ from edp_mx.runs.measurements import (
     measurements,
 )
 from edp_mx.runs.records import value_of
-from edp_mx.runs.wanted import StartKind, Wanted
+from edp_mx.runs.wanted import StartKind, Wanted, are_near, labels_apart, labels_in_words
 from edp_mx.tasks.task import LabellingTask
 
 REACH_N = 2.0  # the factor by which n may be outside the measured range of a corpus
@@ -134,21 +133,21 @@ def _with_near_labels(
     if wanted is None:
         return runs
     counted = {each.corpus: labels for each in runs if (labels := each.records[0].labels)}
-    near = {corpus for corpus, labels in counted.items() if wanted.is_near(labels)}
+    near = {corpus for corpus, labels in counted.items() if are_near(wanted, labels)}
     if near:
         return [each for each in runs if each.corpus in near]
-    closest = min(counted, key=lambda corpus: wanted.distance(counted[corpus]), default=None)
-    told = f"; the nearest is {closest} ({counted[closest].in_words()})" if closest else ""
+    closest = min(counted, key=lambda corpus: labels_apart(wanted, counted[corpus]), default=None)
+    told = f"; the nearest is {closest} ({labels_in_words(counted[closest])})" if closest else ""
     raise UserError(
-        f"no corpus with about as many labels ({wanted.in_words()}) was measured{told}; train, and "
-        "keep the record"
+        f"no corpus with about as many labels ({labels_in_words(wanted)}) was measured{told}; "
+        "train, and keep the record"
     )
 
 
 def _far(each: Expected, wanted: Wanted) -> Tuple[float, str]:
     """The order of corpora: by labels, then by name."""
-    is_known = each.labels is not None and wanted.labels is not None
-    return wanted.labels.distance(each.labels) if is_known else 0.0, each.corpus  # type: ignore
+    ours, theirs = wanted.labels, each.labels
+    return labels_apart(ours, theirs) if ours and theirs else 0.0, each.corpus
 
 
 def nearest(runs: Sequence[Measurement], *, num_examples: int, epsilon: float) -> Measurement:

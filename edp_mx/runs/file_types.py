@@ -10,7 +10,6 @@ from edp_mx.dp.accounting.decay import KINDS
 from edp_mx.dp.accounting.lognumber import LogNumber
 from edp_mx.dp.accounting.units import MECHANISMS
 from edp_mx.errors import UserError
-from edp_mx.runs.labels import Labels
 from edp_mx.runtime.limits import LEAST_DELTA, MOST_COUNTED
 from edp_mx.runtime.settings import SettingError
 from edp_mx.runtime.structured import HUGE, AsRead, refuse_outside, structure_file
@@ -130,6 +129,15 @@ class SplitIds(AsRead):
 
 
 @dataclass(frozen=True)
+class Labels(AsRead):
+    """How many intents (or labels of texts) and slots there are to tell apart."""
+
+    intents: int
+    slots: int
+    LIMITS = {"intents": _COUNT, "slots": _COUNT}
+
+
+@dataclass(frozen=True)
 class VocabularyLists(AsRead):
     """`vocabulary.json`; the words or the pieces, and the labels."""
 
@@ -141,6 +149,12 @@ class VocabularyLists(AsRead):
     label_source: Optional[str] = None
     pieces: Optional[Tuple[str, ...]] = None
     template: Optional[str] = None
+
+    @property
+    def labels(self) -> Labels:
+        """Their numbers."""
+        slots = {tag.partition("-")[2] for tag in self.slots} - {""}
+        return Labels(len(self.intents), len(slots))
 
 
 @dataclass(frozen=True)

@@ -18,6 +18,7 @@ from edp_mx.runtime.distributed import Workers, start
 from edp_mx.runtime.processes import interrupt, on_ending
 from edp_mx.runtime.progress import Progress, progress_bar, start_logging
 from edp_mx.runtime.watchdog import Parting
+from edp_mx.training.tracking import refuse_absent_tracker
 
 # work(config, workers, directory, progress, parting) is done by each worker.
 Work = Callable[[Any, Workers, RunDirectory, Progress, Parting], Any]
@@ -89,7 +90,8 @@ def carry_out(request: RunRequest, work: Work) -> Tuple[Workers, RunDirectory]:
 
 
 def refuse_absent(config: Any) -> None:
-    """Refuse settings that name files which are not there, all of them in one sentence."""
+    """Refuse settings that name files, or a tracker, which are not there."""
+    refuse_absent_tracker(config.training.tracking)
     absent = absent_files(config)
     if absent:
         named = ", ".join(f"{key} ({path})" for key, path in absent.items())

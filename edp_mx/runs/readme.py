@@ -16,7 +16,9 @@ products, keyed hashes of the parts |
 | `vocabulary.json` | words, characters, slots, intents, and whether they are public |
 | `layers.json` | the layers k of Algorithm 1: their parameters and scales α_k |
 | `metrics.jsonl` | one line per epoch: loss, validation scores, ε so far, clipping. NOT private |
-| `events/` | the same as TensorBoard curves: `tensorboard --logdir events` |
+| `events/`, `mlruns/` or `wandb/` | the same for the tracker in `training.tracking`: \
+`tensorboard --logdir events`, `mlflow ui --backend-store-uri mlruns`, \
+`wandb sync wandb/offline-run-*`. NOT private |
 | `curves.png`, `curves.csv` | the same to look at |
 | `report.html` | one page: scores, ε and what it does not cover, curves, settings, commands. NOT \
 private |

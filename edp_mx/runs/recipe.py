@@ -26,6 +26,7 @@ _LEFT_OUT = (
     "privacy.noise_multiplier",
     "training.seed",
     "training.evaluation_batch_size",
+    "training.tracking",
     "training.watchdog_seconds",
 )
 _COUNTED = ("training.epochs", "privacy.sampler", "privacy.adjacency")  # settings that ε depends on

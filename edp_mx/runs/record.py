@@ -24,7 +24,6 @@ from edp_mx.runs.file_types import (
     Scores,
     VocabularyLists,
 )
-from edp_mx.runs.labels import Labels
 from edp_mx.runs.ledger_evidence import END
 from edp_mx.runs.recount import privacy_of
 from edp_mx.runs.run_directory import RunDirectory
@@ -42,7 +41,7 @@ RECORDS = Path("results")  # the folder where records are kept
 # Raise it with every change that alters what the same settings give, a changed default included:
 # records of an older version then answer for no run of this one.
 RESULTS_VERSION = 1
-NO_EFFECT = ("name", "training.watchdog_seconds", "data.tokenizer")
+NO_EFFECT = ("name", "training.tracking", "training.watchdog_seconds", "data.tokenizer")
 _ALWAYS = ("data.corpus", "model.family")  # named even where they are the default
 _CORPUS = ("data.path", "data.split.test")  # its place
 _BOUNDS = ("as_published", "holds", "holds_if")
@@ -170,15 +169,8 @@ def _described(run: RunDirectory, results: Results, config: Mapping[str, Any]) -
         corpus_files=None,
         settings={key: value for key, value in leaves(config) if not _is_path(value)},
         by_epoch=by_epoch(rows, task),
-        labels=_labels(run),
+        labels=run.load(VocabularyLists).labels if run.has("vocabulary") else None,
     )
-
-
-def _labels(run: RunDirectory) -> Optional[Labels]:
-    if not run.has("vocabulary"):
-        return None
-    found = run.load(VocabularyLists)
-    return Labels.of(found.intents, found.slots)
 
 
 def _of_privacy(privacy: Privacy) -> Dict[str, Any]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
-from contextlib import nullcontext
+from contextlib import closing, nullcontext
 from dataclasses import replace
 from typing import Any, Dict, Mapping
 
@@ -183,26 +183,31 @@ class _Run:
             return  # before the interruption
         log = None
         if self.workers.is_first:
-            log = MetricsLog(self.directory.metrics, start=self.begin.epoch + 1)
-        started, so_far = time.perf_counter(), EpsilonSoFar(self.spending)
-        for epoch in self.loop.epochs(self.progress, begin=self.begin, save=self._checkpoint):
-            self.seconds += epoch.seconds
-            self._refuse_diverged(epoch.epoch)
-            with self.average.applied() if self.average else nullcontext():
-                scores = self._score("validation").to_dict()
-                stops = self.selection.stops_after(epoch.epoch, self.task.cost(scores))
-            row = self._row(epoch, scores)
-            if log:
-                is_cut = epoch.steps < self.loop.sampler.steps_per_epoch
-                is_last = stops or is_cut or row["epoch"] == self.num_epochs
-                row.update(so_far.after(epoch, is_last=is_last))
-                log.add(row)
-                done = row["epoch"] - self.begin.epoch
-                left = (time.perf_counter() - started) / done * (self.num_epochs - row["epoch"])
-                logger.info("%s", describe_epoch(row, self.num_epochs, self.task, left=left))
-            self._checkpoint(EpochSoFar(epoch.epoch + 1))
-            if stops:
-                break
+            start, tracking = self.begin.epoch + 1, self.config.training.tracking
+            log = MetricsLog(self.directory.metrics, start=start, tracking=tracking)
+        so_far, started = EpsilonSoFar(self.spending), time.perf_counter()
+        ended = started
+        with closing(log) if log else nullcontext():
+            for epoch in self.loop.epochs(self.progress, begin=self.begin, save=self._checkpoint):
+                self.seconds += epoch.seconds
+                self._refuse_diverged(epoch.epoch)
+                with self.average.applied() if self.average else nullcontext():
+                    scores = self._score("validation").to_dict()
+                    stops = self.selection.stops_after(epoch.epoch, self.task.cost(scores))
+                row = self._row(epoch, scores)
+                if log:
+                    is_cut = epoch.steps < self.loop.sampler.steps_per_epoch
+                    is_last = stops or is_cut or row["epoch"] == self.num_epochs
+                    row.update(so_far.after(epoch, is_last=is_last))
+                    row["clock_seconds"] = time.perf_counter() - ended
+                    ended += row["clock_seconds"]
+                    log.add(row)
+                    done = row["epoch"] - self.begin.epoch
+                    left = (ended - started) / done * (self.num_epochs - row["epoch"])
+                    logger.info("%s", describe_epoch(row, self.num_epochs, self.task, left=left))
+                self._checkpoint(EpochSoFar(epoch.epoch + 1))
+                if stops:
+                    break
 
     def _refuse_diverged(self, epoch: int) -> None:
         """Refuse weights that are no longer finite; they are the same on all workers."""
@@ -259,12 +264,11 @@ class _Run:
     def _score(self, part: str) -> Scores:
         """The scores on the validation or test part, on every worker."""
         prepared = self.training.prepared
-        utterances = getattr(prepared.corpus, part)
         scores = score_corpus(
             self.task,
             self.loop.model,
             getattr(prepared, part),
-            utterances,
+            getattr(prepared.corpus, part),
             prepared.vocabulary,
             batch_size=self.config.training.evaluation_batch_size,
             workers=self.workers,

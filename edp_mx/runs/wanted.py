@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import Any, NamedTuple, Optional, Tuple
 
 from edp_mx.config import load_config
 from edp_mx.models.checkpoints.config import read_config
 from edp_mx.models.checkpoints.huggingface import CONFIG
-from edp_mx.runs.file_types import Record
-from edp_mx.runs.labels import Labels
+from edp_mx.runs.file_types import Labels, Record
 from edp_mx.runs.record import content_of
 from edp_mx.runs.records import value_of
 from edp_mx.runs.run_directory import RunDirectory
 
+REACH_LABELS = 3.0  # the factor between the numbers of intents, or of slots, of near corpora
 SAME, LIKE, OTHER = range(3)  # a start: the same, of its sizes, any other
 _STARTS = ("model.start_from", "model.checkpoint", "data.embeddings.path")
 
@@ -62,6 +63,23 @@ class StartKind(NamedTuple):
         """Return family, sizes, and whether there is a start."""
         sizes = " of {} layers, {} wide,".format(*self.sizes) if self.sizes else ""
         return f"{self.family}{sizes} from {'a public start' if self.content else 'drawn weights'}"
+
+
+def are_near(a: Labels, b: Labels) -> bool:
+    """Return whether both numbers are within `REACH_LABELS`; 0 is near 0 alone."""
+    pairs = ((a.intents, b.intents), (a.slots, b.slots))
+    return all(max(pair) <= REACH_LABELS * min(pair) for pair in pairs)
+
+
+def labels_apart(a: Labels, b: Labels) -> float:
+    """Return the distance in the logarithms of both numbers."""
+    pairs = ((a.intents, b.intents), (a.slots, b.slots))
+    return sum(abs(math.log((1 + x) / (1 + y))) for x, y in pairs)
+
+
+def labels_in_words(labels: Labels) -> str:
+    """Return both numbers."""
+    return f"{labels.intents:,} intents and {labels.slots or 'no'} slots"
 
 
 class Wanted(NamedTuple):

@@ -15,6 +15,7 @@ from edp_mx.runtime.limits import (
     MOST_WIDE,
 )
 from edp_mx.runtime.settings import Settings, setting
+from edp_mx.training.tracking import TRACKERS
 
 
 @dataclass(frozen=True)
@@ -111,6 +112,9 @@ class TrainingConfig(Settings):
         length_buckets: number of groups of similar length that batches are drawn from; 0 draws
             from all utterances.
         evaluation_batch_size: number of utterances that a worker predicts at once.
+        tracking: where the numbers of metrics.jsonl are written as well: tensorboard (events/ of
+            the run), mlflow (its mlruns/, or $MLFLOW_TRACKING_URI), wandb (its wandb/, offline
+            unless $WANDB_MODE says otherwise) or none.
         watchdog_seconds: in seconds; a job in which nothing moves for this long is ended.
     """
 
@@ -129,4 +133,5 @@ class TrainingConfig(Settings):
     early_stop_patience: int = setting(0, at_least=0, at_most=MOST_EPOCHS)
     length_buckets: int = setting(0, at_least=0, at_most=MOST_WIDE)
     evaluation_batch_size: int = setting(256, at_least=1, at_most=MOST_AT_ONCE)
+    tracking: str = setting("tensorboard", one_of=tuple(TRACKERS))
     watchdog_seconds: float = setting(600.0, above=0, at_most=MOST_SECONDS)

@@ -50,7 +50,7 @@ def training(run, configs, settings):
 
 
 def without_times(run):
-    times = ("seconds", "processor_seconds")
+    times = ("seconds", "processor_seconds", "clock_seconds")
     return [{k: v for k, v in row.items() if k not in times} for row in rows(run)]
 
 

@@ -7,7 +7,7 @@ from support.records import changed, record_of
 
 from edp_mx.errors import UserError
 from edp_mx.runs.expected_scores import exact_runs, expect, nearest
-from edp_mx.runs.labels import Labels
+from edp_mx.runs.file_types import Labels
 from edp_mx.runs.recipe import Recipe
 from edp_mx.runs.wanted import LIKE, OTHER, SAME, StartKind, Wanted
 

@@ -35,7 +35,8 @@ def test_what_is_not_finite_is_null(tmp_path):
 
 
 def test_a_folder_that_is_gone_is_said(tmp_path):
-    log = MetricsLog(tmp_path / "run" / "metrics.jsonl")
+    (tmp_path / "run").mkdir()
+    log = MetricsLog(tmp_path / "run" / "metrics.jsonl", tracking="tensorboard")
     shutil.rmtree(tmp_path / "run")
     with pytest.raises(UserError, match="cannot write"):
         log.add({"epoch": 1})
