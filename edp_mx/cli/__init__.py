@@ -14,6 +14,7 @@ from typing import List, NoReturn, Optional, Sequence
 from edp_mx.cli import unforeseen
 from edp_mx.cli.console import add_command
 from edp_mx.errors import UserError
+from edp_mx.runtime.console_text import WrappedFormatter
 
 # Each module has a description (its docstring), EXAMPLES, `add_options(parser)` and
 # `run(arguments)`, the exit code; one with actions has a `run` for each. What is heavy is imported
@@ -92,6 +93,8 @@ def carry_out(arguments: argparse.Namespace, program: str) -> int:
     Args:
         program: who speaks in an error.
     """
+    if logging.lastResort is not None:  # it prints warnings where a command has no log
+        logging.lastResort.setFormatter(WrappedFormatter())
     try:
         return arguments.run(arguments)
     except KeyboardInterrupt:

@@ -181,9 +181,11 @@ def _facts(told: Any, config: Any) -> List[str]:
             "all that one user says."
         )
     return [
-        f"{config.path}: {told.utterances:,} utterances, {told.tokens:,} tokens, "
-        f"{len(told.intents)} {'intents' if config.task.has_slots else 'labels'}"
-        f"{f', {len(told.slots)} slots' if config.task.has_slots else ''}{users}",
+        *_wrap(
+            f"{config.path}: {told.utterances:,} utterances, {told.tokens:,} tokens, "
+            f"{len(told.intents)} {'intents' if config.task.has_slots else 'labels'}"
+            f"{f', {len(told.slots)} slots' if config.task.has_slots else ''}{users}"
+        ),
         config.sizes,
         *several,
         describe_baseline(

@@ -8,7 +8,7 @@ import textwrap
 from itertools import groupby
 from typing import List, Sequence, Tuple
 
-WIDTH = 80  # columns of a console
+from edp_mx.runtime.console_text import WIDTH, wrap
 
 
 def render_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
@@ -73,10 +73,8 @@ def fit(text: str, width: int = WIDTH) -> str:
         found = list(group)
         if is_table and max(map(len, found)) > width:
             lines += _blocks("\n".join(found))
-            continue
-        for line in found:
-            is_whole = is_table or len(line) <= width or " --" in line or "edp-mx" in line
-            lines += [line] if is_whole else _wrapped(line, width)
+        else:
+            lines += found if is_table else [wrap(line, width) for line in found]
     return "\n".join(lines)
 
 
@@ -110,16 +108,3 @@ def _blocks(text: str) -> List[str]:
         cells = [f"  {name:<{names}}  {cell}" for name, cell in zip(header[1:], row[1:]) if cell]
         lines += [*([""] if lines else []), row[0], *cells]
     return lines
-
-
-def _wrapped(line: str, width: int) -> List[str]:
-    """Wrap a line; further lines are indented by two more blanks."""
-    indent = " " * (len(line) - len(line.lstrip()))
-    return textwrap.wrap(
-        line.strip(),
-        width,
-        initial_indent=indent,
-        subsequent_indent=f"{indent}  ",
-        break_long_words=False,
-        break_on_hyphens=False,
-    )

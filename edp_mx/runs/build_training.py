@@ -17,7 +17,7 @@ from edp_mx.runs.prepare import Prepared
 from edp_mx.runs.run_directory import RunDirectory
 from edp_mx.runs.spending import RunSpending
 from edp_mx.runtime.distributed import Workers
-from edp_mx.runtime.progress import Heartbeat, no_heartbeat
+from edp_mx.runtime.progress import Heartbeat, Progress, no_heartbeat, no_progress
 from edp_mx.tasks.model import TaskModel
 from edp_mx.training.averaging import WeightAverage
 from edp_mx.training.config import LearningRates
@@ -44,6 +44,7 @@ def build_training(
     workers: Workers,
     run: RunDirectory,
     heartbeat: Heartbeat = no_heartbeat,
+    progress: Progress = no_progress,
 ) -> Training:
     """Build sampler, plan, ledger, mechanism and trainer; refuse uncountable plans.
 
@@ -54,7 +55,7 @@ def build_training(
     share = {"rank": workers.rank, "num_workers": workers.size}
     sampler = sampler_for(config, len(train), users=prepared.users, lengths=train.lengths, **share)
     broadcast_weights(prepared.model, workers)
-    whole, prepared = prepared.model, prepared.above_frozen(run.path, heartbeat)
+    whole, prepared = prepared.model, prepared.above_frozen(run.path, heartbeat, progress)
     flat = FlatGradients(layers_of(prepared.model))
     trainer = _trainer(whole, config, flat, workers)
     corpus = prepared.corpus

@@ -14,7 +14,7 @@ from edp_mx.data.batching import Batch, PieceInputs, WordInputs
 from edp_mx.data.encoding import EncodedCorpus, evaluation_batches
 from edp_mx.data.stored_states import StoredStates
 from edp_mx.models.encoder import FrozenPart
-from edp_mx.runtime.progress import Heartbeat, no_heartbeat
+from edp_mx.runtime.progress import Heartbeat, Progress, no_heartbeat, no_progress
 
 PLACES = 8  # utterances of a batch
 _READ_AT_ONCE = 512
@@ -27,12 +27,16 @@ def with_states(
     *,
     folder: Optional[Path] = None,
     heartbeat: Heartbeat = no_heartbeat,
+    progress: Progress = no_progress,
+    part: str = "",
 ) -> EncodedCorpus:
     """Return the corpus with its states, which hold the data: their nameless file goes with us.
 
     Args:
         folder: on whose disk the file is.
         heartbeat: called before each batch.
+        progress: put around the batches.
+        part: what the corpus is, for people.
 
     Guarantee: the bytes of an utterance's states depend on what the model reads of it and on
         nothing else of the corpus. The shape of a batch and the place in it decide how a product
@@ -41,7 +45,8 @@ def with_states(
     """
 
     def made() -> Iterator[Tuple[np.ndarray, np.ndarray, np.ndarray]]:
-        for twins, rows in _batches(encoded, heartbeat):
+        batches = list(_batches(encoded, heartbeat))
+        for twins, rows in progress(batches, f"frozen layers, {part}", len(batches)):
             heartbeat("computing the outputs of the frozen layers")
             states, counts = frozen.states(_widened(encoded.batch(rows)))
             for place, same in twins.items():

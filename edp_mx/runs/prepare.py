@@ -14,7 +14,7 @@ from edp_mx.config import ExperimentConfig
 from edp_mx.data.corpus import Corpus, load_corpus
 from edp_mx.data.encoding import EncodedCorpus, encode
 from edp_mx.data.fingerprint import fingerprint
-from edp_mx.data.splits import users_on_two_sides
+from edp_mx.data.splits import PARTS, users_on_two_sides
 from edp_mx.data.users import users_of
 from edp_mx.data.utterance import Utterance
 from edp_mx.data.vocabulary import Vocabulary
@@ -58,7 +58,12 @@ class Prepared:
         encoded = encode(utterances, self.vocabulary)
         return encoded if self.frozen is None else with_states(encoded, self.frozen)
 
-    def above_frozen(self, folder: Path, heartbeat: Heartbeat = no_heartbeat) -> Prepared:
+    def above_frozen(
+        self,
+        folder: Path,
+        heartbeat: Heartbeat = no_heartbeat,
+        progress: Progress = no_progress,
+    ) -> Prepared:
         """Return the part of the model above its frozen layers, and what it reads of the corpus.
 
         The outputs of the frozen layers are computed here, once: they are the same at each step,
@@ -78,8 +83,15 @@ class Prepared:
         model = self.model.upon(frozen.rest)
         model.hybridize(static_alloc=True)
         train, validation, test = (
-            with_states(encoded, frozen, folder=folder, heartbeat=heartbeat)
-            for encoded in (self.train, self.validation, self.test)
+            with_states(
+                getattr(self, part),
+                frozen,
+                folder=folder,
+                heartbeat=heartbeat,
+                progress=progress,
+                part=part,
+            )
+            for part in PARTS
         )
         logger.info("the outputs of the frozen layers were computed once and stored")
         return replace(

@@ -72,7 +72,7 @@ def train(
     watch = Watchdog.over(workers, folder=run.workers, seconds=seconds, parting=parting)
     with watch as watchdog:
         prepared = prepare(config, workers, watchdog.heartbeat, progress)
-        training = build_training(prepared, config, workers, run, watchdog.heartbeat)
+        training = build_training(prepared, config, workers, run, watchdog.heartbeat, progress)
         training = replace(training, loop=replace(training.loop, is_asked=watchdog.is_asked))
         return _Run(config, run, training, progress).run()
 

@@ -10,6 +10,7 @@ from typing import Any, Callable, Dict, Iterable, Optional
 
 from tqdm import tqdm
 
+from edp_mx.runtime.console_text import WrappedFormatter
 from edp_mx.runtime.files import keep_private
 
 # progress(iterable, description, total) returns the iterable, possibly behind a progress bar.
@@ -51,7 +52,7 @@ def start_logging(*, is_first: bool, file: Optional[Path] = None) -> None:
     root.handlers.clear()
     console = logging.StreamHandler(sys.stderr)
     console.setLevel(logging.INFO if is_first else logging.ERROR)
-    console.setFormatter(logging.Formatter("%(message)s"))
+    console.setFormatter(WrappedFormatter())
     root.addHandler(console)
     if file is not None:
         log = logging.FileHandler(file, encoding="utf-8")

@@ -44,8 +44,8 @@ def test_a_command_line_loads_what_it_asks_for(words):
 
 
 def test_account_imports_few_modules(tmp_path):
-    """44 for a plan and 59 for a run when this was written."""
+    """45 for a plan and 61 for a run when this was written."""
     run = run_with(tmp_path / "run", plan_with(), [shuffled_line(epoch) for epoch in range(4)])
     for words in (("--noise-multiplier", "0.5", "--epochs", "10", "--delta", "5e-4"), (run,)):
         found = imported("account", *words)
-        assert len(found) <= 60, sorted(found)
+        assert len(found) <= 62, sorted(found)
