@@ -10,7 +10,7 @@ from typing import Any, List, Mapping, Sequence
 from edp_mx.errors import UserError
 from edp_mx.reports.table import render_table
 from edp_mx.runs.sweep.config import overrides_of
-from edp_mx.runs.sweep.total_epsilon import spent_by
+from edp_mx.runs.sweep.total_epsilon import total_of
 from edp_mx.runs.sweep.trial import Trial
 
 
@@ -61,19 +61,19 @@ def _best(scored: Sequence[Trial]) -> List[str]:
 
 
 def _price(trials: Sequence[Trial], folder: Path) -> List[str]:
-    """The ε of all trainings together, failed ones included: their ε add up."""
+    """The ε of all trainings together, failed ones included."""
     try:
-        spent = spent_by(trials, folder)
+        total = total_of(trials, folder)
     except UserError as error:
         return [f"what the trainings have spent together cannot be said: {error}"]
-    if not spent:
+    if total is None:
         return []
-    epsilon, delta = (math.fsum(column) for column in zip(*spent))
-    total = f"{epsilon:.3g} at δ = {delta:.2g}"
-    if epsilon == math.inf:
-        total = "∞, or more than can be written"
-    several = f"the {len(spent)} trainings were" if len(spent) > 1 else "one training was"
-    return [f"{several} made on one training part, to the end or not: their ε add up to {total}"]
+    said = f"{total.epsilon:.3g} at δ = {total.delta:.2g}"
+    if total.epsilon == math.inf:
+        said = "∞, or more than can be written"
+    several = f"the {total.trainings} trainings were" if total.trainings > 1 else "one training was"
+    lines = [f"{several} made on one training part, to the end or not: together, ε = {said}"]
+    return lines + [f"  if {text}" for text in total.conditions]
 
 
 def text_of(value: Any) -> str:

@@ -21,7 +21,7 @@ from edp_mx.runs.sweep.budget import Limits
 from edp_mx.runs.sweep.config import load_sweep
 from edp_mx.runs.sweep.processes import Ended
 from edp_mx.runs.sweep.search import Sweep
-from edp_mx.runs.sweep.total_epsilon import spent_by
+from edp_mx.runs.sweep.total_epsilon import total_of
 from edp_mx.runs.sweep.trial import Trial, last_sentence
 
 RATES = [0.001, 0.002, 0.003, 0.004, 0.005, 0.006, 0.007]
@@ -139,7 +139,7 @@ def test_a_sweep_goes_on_without_repeating_what_ended(tmp_path, trained, runs):
     best = min((rate for rate in RATES if rate != FAILS), key=ser_of)
     assert f"best: --set training.learning_rate={best}" in said
     assert "validation part of atis, which no ε covers unless" in said
-    assert "their ε add up to 12 at δ = 6e-05" in said
+    assert "together, ε = 12 at δ = 6e-05" in said
     assert said.index(f"{100 * ser_of(best):.2f}") < said.index("failed")
     run_whole(tmp_path, GRID, is_retried=True)
     assert len(trained) == 8 and rates(trained)[-1] == FAILS
@@ -248,8 +248,8 @@ def test_a_trial_that_is_stopped_early_has_spent_its_whole_plan(tmp_path, traine
     (path,) = sweep.folder.glob("trial-*/privacy_ledger.jsonl")
     ledger = read_ledger(path)
     assert ledger.is_stopped and len(ledger.entries) == 1
-    epsilons = [each.epsilon for each in spent_by(sweep.trials, sweep.folder)]
-    assert sorted(epsilons) == pytest.approx([2.0, 2.79957], rel=1e-4)  # 2 of the one with a record
+    total = total_of(sweep.trials, sweep.folder)
+    assert total.epsilon == pytest.approx(2.0 + 2.79957, rel=1e-4)  # 2 of the one with a record
 
 
 def test_what_has_a_record_elsewhere_is_not_trained_and_other_parameters_are_another_study(
@@ -265,11 +265,9 @@ def test_what_has_a_record_elsewhere_is_not_trained_and_other_parameters_are_ano
     assert sorted(rates(trained)[8:]) == [0.0005, FAILS] and len(sweep.trials) == 8
 
 
-def test_all_that_its_trainings_have_spent_adds_up(tmp_path):
-    """With one epoch of z = 2 μ is 1/2, with all four it is 1: at δ = 1/360 1.1745 and 2.7996."""
+def test_all_that_its_trainings_have_spent_is_composed(tmp_path):
+    """μ² is 1/4 for each epoch of z = 2: 5/4 with five of them, 2 with eight, 9/4 with nine."""
     plan = plan_with({"num_workers": 1}, noise_multiplier=2.0, num_records=180, delta=1 / 360)
-    for mu, epsilon in ((0.5, 1.17454), (1.0, 2.79957)):
-        assert gaussian_delta(epsilon, mu) == pytest.approx(1 / 360, rel=1e-4)
     scores = {"ser": 0.2, "intent_accuracy": 0.5, "slot_f1": 0.5}
     record = changed(record_of(), hash="a", epochs=4, test=scores, seconds=60.0,
                      validation=scores, holds={"epsilon": 0.01, "log10_epsilon": -2.0},
@@ -279,9 +277,12 @@ def test_all_that_its_trainings_have_spent_adds_up(tmp_path):
     diverged = run_of_ledger(tmp_path / "trial-b", plan, plan.entries()[:1])
     trials = [Trial({"seed": 0}, [], hash="a", records=[record]), Trial({"seed": 1}, [], hash="b")]
     assert "2 trainings were made" in (said := describe_sweep(trials, tmp_path))
-    assert "their ε add up to 3.97 at δ = 0.0056" in said  # if it was interrupted
+    total = total_of(trials, tmp_path)  # as if the second was interrupted
+    assert f"together, ε = {total.epsilon:.3g} at δ = 0.0028" in said
+    assert gaussian_delta(total.epsilon, math.sqrt(5 / 4)) == pytest.approx(1 / 360, rel=1e-4)
     LedgerFile(RunDirectory(diverged).ledger, plan).stop()
-    assert "their ε add up to 5.6 at δ = 0.0056" in describe_sweep(trials, tmp_path)
+    total = total_of(trials, tmp_path)
+    assert gaussian_delta(total.epsilon, math.sqrt(2)) == pytest.approx(1 / 360, rel=1e-4)
 
     run_of_ledger(
         tmp_path / "trial-b-2", plan, plan.entries()[:1]
@@ -289,15 +290,16 @@ def test_all_that_its_trainings_have_spent_adds_up(tmp_path):
     elsewhere = changed(record, hash="c", holds={"epsilon": 1.0, "log10_epsilon": 0.0}, delta=1e-4)
     again = changed(elsewhere, date="2030-01-01", holds={"epsilon": 1.5, "log10_epsilon": 0.176})
     trials.append(Trial({"seed": 2}, [], hash="c", records=[elsewhere, again]))  # of other folders
-    spent = spent_by(trials, tmp_path)
-    assert [round(each.epsilon, 3) for each in spent] == [2.8, 2.8, 1.175, 1.0, 1.5]
-    assert sum(each.delta for each in spent) == pytest.approx(3 / 360 + 2e-4)
+    total = total_of(trials, tmp_path)
+    assert total.trainings == 5 and total.delta == pytest.approx(1 / 360 + 2e-4)
+    composed = total.epsilon - 1.0 - 1.5
+    assert gaussian_delta(composed, 1.5) == pytest.approx(1 / 360, rel=1e-4)
 
     (tmp_path / "trial-b" / "privacy_ledger.jsonl").write_text("{}\n")
     assert "cannot be said: " in describe_sweep(trials, tmp_path)
     (tmp_path / "trial-b" / "privacy_ledger.jsonl").unlink()
     RunDirectory(diverged).write("environment", {})  # it was trained without privacy
-    assert "add up to ∞" in describe_sweep(trials, tmp_path)
+    assert "together, ε = ∞" in describe_sweep(trials, tmp_path)
 
 
 def test_nothing_is_begun_after_the_hours(tmp_path, trained):
