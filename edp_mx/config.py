@@ -6,7 +6,7 @@ import dataclasses
 import os
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, List, Sequence, Type, TypeVar, Union, overload
+from typing import Any, List, Sequence, Tuple, Type, TypeVar, Union, overload
 
 from edp_mx.data.config import DataConfig
 from edp_mx.data.labels import LabelsConfig
@@ -112,8 +112,8 @@ def _adopt_sizes(tree: Tree, origins: Origins) -> None:
     meant for another start and are replaced.
     """
 
-    def is_default(key: str, start: str) -> bool:
-        size, checkpoint = (origins.get(("model", name), "") for name in (key, start))
+    def is_default(key: Tuple[str, ...], start: str) -> bool:
+        size, checkpoint = (origins.get(place, "") for place in (key, ("model", start)))
         return (
             not size.startswith(("--set", "settings["))
             and size.split(", line ")[0] != (checkpoint.split(", line ")[0])

@@ -87,9 +87,11 @@ def _privacy(privacy: Privacy, notes: List[str]) -> List[Part]:
 
 
 def _settings(run: RunDirectory) -> Part:
-    rows = [
-        [Cell(key), Cell(str(value))] for key, value in leaves(run.settings()) if value is not None
-    ]
+    """The settings of the run; without a mechanism, the others of `privacy` did nothing."""
+    settings = run.settings()
+    if settings.get("privacy", {}).get("mechanism") == "none":
+        settings = {**settings, "privacy": {"mechanism": "none"}}
+    rows = [[Cell(key), Cell(str(value))] for key, value in leaves(settings) if value is not None]
     return Part("Settings", tables=[PartTable("As written out", ("key", "value"), rows)])
 
 

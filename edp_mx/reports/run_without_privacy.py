@@ -23,7 +23,8 @@ def without_privacy(run: RunDirectory) -> Optional[RunDirectory]:
     if parts is None or record_of(run).mechanism == "none":
         return None
     beside = (RunDirectory(path) for path in sorted(run.path.resolve().parent.iterdir()))
-    found: List[Tuple[float, str, RunDirectory]] = []
+    family = record_of(run).family
+    found: List[Tuple[bool, float, str, RunDirectory]] = []
     for other in (each for each in beside if each.path != run.path.resolve()):
         try:
             if other.has("results") and parts == _parts(other):
@@ -31,10 +32,11 @@ def without_privacy(run: RunDirectory) -> Optional[RunDirectory]:
                 if other.task is not run.task:
                     continue
                 if record.mechanism == "none" and record.validation:
-                    found.append((validation_cost(record), other.path.name, other))
+                    cost = validation_cost(record)
+                    found.append((record.family != family, cost, other.path.name, other))
         except (UserError, OSError, KeyError, TypeError):
             continue  # it is not a whole run of ours
-    return min(found)[2] if found else None
+    return min(found)[3] if found else None
 
 
 def describe_without_privacy(runs: Sequence[RunDirectory]) -> List[str]:
@@ -50,7 +52,9 @@ def describe_without_privacy(runs: Sequence[RunDirectory]) -> List[str]:
             continue
         shown.add(other.path)
         scores = other.task.sentence(other.scores())
-        said = f"without privacy ({other.path.name}): {scores}"
+        ours, theirs = (record_of(each).family for each in (run, other))
+        family = "" if ours == theirs else f", a {theirs}"
+        said = f"without privacy ({other.path.name}{family}): {scores}"
         lines += textwrap.wrap(said, WIDTH, subsequent_indent="  ")
     return lines
 

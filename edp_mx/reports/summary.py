@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any, Dict, List, Sequence
+from typing import Any, Callable, Dict, List, Sequence
 
 from edp_mx.dp.accounting.lognumber import NO_PROTECTION
 from edp_mx.errors import UserError
@@ -11,7 +11,7 @@ from edp_mx.reports.baselines import describe_baseline, verdict
 from edp_mx.reports.report_parts import MISSING
 from edp_mx.reports.run_without_privacy import describe_without_privacy, without_privacy
 from edp_mx.reports.table import render_table
-from edp_mx.runs.file_types import Privacy, Record, Results, StatedBound, WithBounds
+from edp_mx.runs.file_types import Environment, Privacy, Record, Results, StatedBound, WithBounds
 from edp_mx.runs.records import are_stated
 from edp_mx.runs.recount import privacy_of
 from edp_mx.runs.run_directory import RunDirectory
@@ -41,6 +41,7 @@ def compare(runs: Sequence[RunDirectory]) -> str:
     first, *others = task.metrics
     base = runs[0].scores()[first.key]
     counted = [privacy_of(run, differences) for run in runs]
+    alike = [run for run in runs if _are_alike(run, runs[0])]
     for run, privacy in zip(runs, counted):
         scores = run.scores()
         change = 100 * (scores[first.key] / base - 1) if base else 0.0
@@ -48,7 +49,7 @@ def compare(runs: Sequence[RunDirectory]) -> str:
             [
                 run.path.name,
                 first.of(scores),
-                "" if run is runs[0] else f"{change:+.1f}",
+                "" if run is runs[0] else f"{change:+.1f}" if run in alike else MISSING,
                 *(each.of(scores) for each in others),
                 *published_cell(privacy, counted),
                 format_holding_epsilon(privacy, notes),
@@ -57,6 +58,7 @@ def compare(runs: Sequence[RunDirectory]) -> str:
     scored = (first.narrow_heading, f"Δ{first.short} %", *(each.narrow_heading for each in others))
     table = render_table(("run", *scored, *published_heading(counted), "ε that holds"), rows)
     lines = [table, _deltas(runs, counted, task), *footnotes(notes), *differences]
+    lines += _unlike(runs, is_one_part=len(alike) == len(runs))
     lines += _without_protection(counted)
     return "\n".join([*lines, *_beside_baselines(runs)])
 
@@ -89,6 +91,44 @@ def _task_of_all(runs: Sequence[RunDirectory]) -> Task:
                 f"{tasks[runs[0]].name}: their scores cannot be compared"
             )
     return tasks[runs[0]]
+
+
+def _unlike(runs: Sequence[RunDirectory], *, is_one_part: bool) -> List[str]:
+    """Say what keeps runs from being compared as they stand."""
+    lines, families = [], _each(runs, _family_of)
+    if not is_one_part:
+        lines.append(
+            f"The test parts differ ({_each(runs, _corpus_of)}): their scores do not tell which "
+            "run is better."
+        )
+    return [*lines, f"The families differ ({families})."] if "," in families else lines
+
+
+def _are_alike(run: RunDirectory, other: RunDirectory) -> bool:
+    """Whether two runs are scored on the same test part, by fingerprints of the same key."""
+    parts = [
+        (each.load(Environment).fingerprints or {}).get("test") if each.has("environment") else None
+        for each in (run, other)
+    ]
+    if parts[0] and parts[1] and parts[0]["key"] == parts[1]["key"]:
+        return parts[0]["digest"] == parts[1]["digest"]
+    return _corpus_of(run) == _corpus_of(other)
+
+
+def _corpus_of(run: RunDirectory) -> str:
+    data = run.written().data
+    return data.corpus if data else ""
+
+
+def _family_of(run: RunDirectory) -> str:
+    return run.written().model.family
+
+
+def _each(runs: Sequence[RunDirectory], of: Callable[[RunDirectory], str]) -> str:
+    """Name what is found of all runs, once if it is the same."""
+    found = [of(run) for run in runs]
+    several = ", ".join(f"{run.path.name} {value}" for run, value in zip(runs, found))
+    return several if len(set(found)) > 1 else found[0]
 
 
 def _deltas(runs: Sequence[RunDirectory], counted: Sequence[Privacy], task: Task) -> str:

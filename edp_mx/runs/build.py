@@ -39,7 +39,9 @@ def start_for(config: ExperimentConfig) -> Optional[Any]:
     """Read the weights that the model starts from; None where it starts from none."""
     start = config.model.start_from
     if start is not None and not (Path(start) / CONFIG).is_file():
-        return RunStart.read(Path(start), config.model)
+        reads_words = not family_of(config.model).has_pieces
+        width = config.data.embeddings.dimension if reads_words else None
+        return RunStart.read(Path(start), config.model, width=width)
     return family_of(config.model).read_checkpoint(config.model)
 
 

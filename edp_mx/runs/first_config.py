@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import os
 import re
-from dataclasses import asdict, dataclass, field
-from functools import reduce
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, Dict, List, NamedTuple, Optional, Tuple
+from typing import Any, Dict, NamedTuple, Optional, Tuple
 
 import numpy as np
 from jinja2 import Environment, StrictUndefined
@@ -26,7 +25,6 @@ from edp_mx.dp.accounting.units import UNITS
 from edp_mx.errors import UserError
 from edp_mx.models.checkpoints.config import read_config
 from edp_mx.models.checkpoints.huggingface import CONFIG
-from edp_mx.models.registry import FAMILIES
 from edp_mx.runs.run_directory import RunDirectory
 from edp_mx.runtime.progress import Progress, no_progress
 from edp_mx.runtime.yaml_tree import quoted
@@ -48,14 +46,12 @@ class Recipe(NamedTuple):
         files: that are included.
         share: B ÷ n.
         epochs: where that share is the batch, and where the largest batch is.
-        sizes: settings in which a model must equal the run that it starts from.
     """
 
     what: str
     files: Tuple[str, ...]
     share: float
     epochs: Tuple[int, int]
-    sizes: Tuple[str, ...]
 
 
 _FINE_TUNING = "configs/model/bert_fine_tuning.yaml"
@@ -64,7 +60,6 @@ _BERT = Recipe(
     (_FINE_TUNING, "configs/recipe/heads.yaml"),
     1 / 3,
     (110, 110),
-    tuple(f"model.{key}" for key in FAMILIES["bert"].sizes),
 )
 RECIPES = {
     "bert": _BERT,
@@ -81,7 +76,6 @@ RECIPES = {
         ("configs/model/clc.yaml", "configs/recipe/clc.yaml"),
         1 / 4,
         (60, 20),
-        (*(f"model.{key}" for key in FAMILIES["clc"].sizes), "data.embeddings.dimension"),
     ),
 }
 
@@ -92,14 +86,13 @@ class Start:
 
     Attributes:
         recipe: of `RECIPES`.
-        sizes: settings that follow from it, by dotted key: the sizes of a run's model, or the
-            middle layer of a checkpoint, which brings its own sizes.
+        token_layer: the middle layer of a checkpoint for a task with slots.
     """
 
     folder: Path
     family: str
     recipe: str
-    sizes: Dict[str, Any] = field(default_factory=dict)
+    token_layer: Optional[int] = None
 
     @classmethod
     def of(cls, folder: Path, corpus: Path, *, task: Task) -> Start:
@@ -113,8 +106,7 @@ class Start:
                 if not task.has_slots:
                     return cls(checkpoint, "bert", "encoder_text")
                 layers = read_config(checkpoint / CONFIG).config.num_layers
-                middle = {"model.token_layer": max(1, layers // 2)}
-                return cls(checkpoint, "bert", "encoder", middle)
+                return cls(checkpoint, "bert", "encoder", max(1, layers // 2))
         config = load_config(RunDirectory.trained(folder).config)
         theirs = config.data.path
         if theirs is not None and Path(theirs).resolve() == corpus.resolve():
@@ -122,9 +114,7 @@ class Start:
                 f"--start-from: {folder} was trained on {corpus} itself, which is private; start "
                 "from a run on other people's utterances (docs/recipe.md)"
             )
-        family = config.model.family
-        keys = RECIPES[family].sizes
-        return cls(folder, family, family, {k: reduce(getattr, k.split("."), config) for k in keys})
+        return cls(folder, config.model.family, config.model.family)
 
 
 @dataclass(frozen=True)
@@ -191,11 +181,6 @@ class FirstConfig:
         """The settings of the columns that are not the default."""
         default = asdict(ColumnsConfig())
         return {key: v for key, v in asdict(self.columns).items() if v != default[key]}
-
-    def start_sizes(self, part: str) -> List[Tuple[str, Any]]:
-        """Return the sizes of the start below `part`, by key."""
-        sizes = self.start.sizes if self.start else {}
-        return [(key[len(part) + 1 :], sizes[key]) for key in sizes if key.startswith(f"{part}.")]
 
     def to_yaml(self, out: Path) -> str:
         """Return the file's text; its includes are relative to `out`."""

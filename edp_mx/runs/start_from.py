@@ -43,11 +43,12 @@ class RunStart:
     part: TrainedPart = PARTS["all"]
 
     @classmethod
-    def read(cls, folder: Path, ours: ModelConfig) -> RunStart:
+    def read(cls, folder: Path, ours: ModelConfig, *, width: Optional[int] = None) -> RunStart:
         """Read a run.
 
         Args:
             ours: the settings of the model that starts from it.
+            width: of our word vectors, where the model reads words.
 
         Raises:
             UserError: it is not the folder of a finished run, a file of it is damaged, or its
@@ -56,13 +57,19 @@ class RunStart:
         run = RunDirectory.existing(folder)
         vocabulary = Vocabulary.from_json(run.read("vocabulary"))
         weights = read_arrays(run.weights, "a file of weights")
-        model = load_config(run.config).model
-        for key in family_of(ours).sizes if model.family == ours.family else ():
-            if getattr(model, key) != getattr(ours, key):
-                raise UserError(
-                    f"model.start_from: {folder} has model.{key}: {getattr(model, key)}, not "
-                    f"{getattr(ours, key)}; leave model.{key} out, and it is taken from there"
-                )
+        config = load_config(run.config)
+        model = config.model
+        if model.family == ours.family:
+            sizes = {f"model.{key}": (getattr(model, key), getattr(ours, key))
+                     for key in family_of(ours).sizes}  # fmt: skip
+            if width is not None:
+                sizes["data.embeddings.dimension"] = (config.data.embeddings.dimension, width)
+            for key, (theirs, wanted) in sizes.items():
+                if theirs != wanted:
+                    raise UserError(
+                        f"model.start_from: {folder} has {key}: {theirs}, not {wanted}; leave "
+                        f"{key} out, and it is taken from there"
+                    )
         part = model.trained_part
         return cls(folder, vocabulary, part.plain(weights, model), model.intents, part)
 

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, Callable, Dict
+from typing import Any, Callable, Dict, Tuple
 
 from edp_mx.models.checkpoints.huggingface import CONFIG
 from edp_mx.models.registry import FAMILIES
 from edp_mx.runtime.yaml_tree import read_mapping
 
 _STARTS = ("checkpoint", "start_from")  # keys of `model` that may name a folder
+_WIDTH = ("data", "embeddings", "dimension")  # a size of models that read words
 
 
 def adopt_sizes(
-    tree: Dict[str, Any], is_default: Callable[[str, str], bool], *, family: str
+    tree: Dict[str, Any], is_default: Callable[[Tuple[str, ...], str], bool], *, family: str
 ) -> None:
     """Set the sizes in a tree of settings, in place, to those of the model that it starts from.
 
@@ -21,8 +22,8 @@ def adopt_sizes(
 
     Args:
         tree: as read from YAML; without a folder that is there, it is left alone.
-        is_default: `is_default("num_layers", "checkpoint")` says whether the first key of `model`
-            gives way, because it was not set by whoever set the second.
+        is_default: `is_default(("model", "num_layers"), "checkpoint")` says whether the first key
+            gives way, because it was not set by whoever set the second, which is one of `model`.
         family: of a model that names none.
 
     Raises:
@@ -37,15 +38,28 @@ def adopt_sizes(
     sizes, read_settings = FAMILIES[family].sizes, FAMILIES[family].read_settings
     for start in filter(model.get, _STARTS):
         folder = Path(str(model[start]))
-        wanted = [key for key in sizes if is_default(key, start)]
+        wanted = [key for key in sizes if is_default(("model", key), start)]
         theirs: Any = None
         if read_settings is not None and (folder / CONFIG).is_file():
             theirs = read_settings(folder / CONFIG)
             _take_pieces(tree)
         elif wanted and (folder / "config.yaml").is_file():  # not of a run whose sizes are settled
-            theirs = read_mapping(folder / "config.yaml")[0].get("model")
+            run = read_mapping(folder / "config.yaml")[0]
+            theirs = run.get("model")
+            if not FAMILIES[family].has_pieces and is_default(_WIDTH, start):
+                _take_width(tree, run)
         if isinstance(theirs, dict) and theirs.get("family") == family:
             model.update((key, theirs[key]) for key in wanted if key in theirs)
+
+
+def _take_width(tree: Dict[str, Any], run: Dict[str, Any]) -> None:
+    """Set the width of word vectors to that of a run, unless they come from a file."""
+    section, key, name = _WIDTH
+    theirs = run.get(section)
+    width = theirs.get(key, {}).get(name) if isinstance(theirs, dict) else None
+    ours = tree.setdefault(section, {})
+    if width is not None and isinstance(ours, dict) and not (ours.get(key) or {}).get("path"):
+        ours[key] = {**(ours.get(key) or {}), name: width}
 
 
 def _take_pieces(tree: Dict[str, Any]) -> None:

@@ -91,3 +91,20 @@ def test_compare_fits_stays_wide_if_asked_and_speaks_json(runs, capsys):
 )  # fmt: skip
 def test_other_commands_fit_too(options, capsys):
     assert max(map(len, printed(capsys, *options).splitlines())) <= WIDTH
+
+
+def test_runs_on_other_test_parts_and_of_other_families_are_named(runs, capsys):
+    for run, corpus, family in zip(runs, ("atis", "health"), ("clc", "bert")):
+        settings = f"data: {{corpus: {corpus}}}\nmodel: {{family: {family}}}\nname: a\n"
+        settings += "privacy: {mechanism: edp_sgd}\n"
+        RunDirectory(run).config.write_text(settings)
+    said = " ".join(printed(capsys, "compare", *runs).split())
+    names = [run.name for run in runs]
+    assert f"test parts differ ({names[0]} atis, {names[1]} health): their scores do not" in said
+    assert f"The families differ ({names[0]} clc, {names[1]} bert)." in said
+    assert "+0.0" not in said
+    prints = {"num_workers": 1, "fingerprints": {"test": {"key": "k", "digest": "d"}}}
+    for run in runs:
+        RunDirectory(run).write("environment", prints)
+    said = printed(capsys, "compare", *runs)
+    assert "test parts differ" not in said and "+0.0" in said  # one part under two names

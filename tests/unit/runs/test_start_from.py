@@ -14,6 +14,7 @@ from edp_mx.models import lora
 from edp_mx.models.label_names import most_alike
 from edp_mx.models.rgp import RGP
 from edp_mx.runs.ancestors import brought_along
+from edp_mx.runs.build import start_for
 from edp_mx.runs.prepare import prepare_corpus
 from edp_mx.runtime.distributed import start
 
@@ -79,6 +80,20 @@ def test_all_is_taken_where_corpus_and_vocabulary_are_the_same(tmp_path, run, mo
     bare = model[: model.index(",")] + f", start_from: {folder}}}"
     for given in (model.replace("START", str(folder)), bare):
         assert_taken(prepared(tmp_path, model=given, words="checkpoint"), first)
+
+
+def test_the_width_of_word_vectors_is_that_of_the_start(tmp_path, run):
+    folder, _ = run(CLC)
+    text = (folder / "config.yaml").read_text()
+    (folder / "config.yaml").write_text(
+        text.replace("data:", "data:\n  embeddings: {dimension: 7}")
+    )
+    (tmp_path / "layer.yaml").write_text("data: {embeddings: {dimension: 9}}")
+    start = f"model.start_from={folder}"
+    assert load_config(tmp_path / "layer.yaml", [start]).data.embeddings.dimension == 7
+    given = load_config(tmp_path / "layer.yaml", [start, "data.embeddings.dimension=9"])
+    with pytest.raises(UserError, match="has data.embeddings.dimension: 7, not 9; leave data.emb"):
+        start_for(given)
 
 
 def test_a_run_whose_sizes_are_settled_does_not_read_its_start_again(tmp_path, run):
