@@ -18,6 +18,7 @@ from edp_mx.cli.console import (
     print_json,
     refuse_foreign,
     require_at_least,
+    show,
     whole,
 )
 from edp_mx.cli.data_check import add_check
@@ -66,7 +67,7 @@ to generate text from. --columns says what columns or keys are called, as data.c
 configuration. Where utterances name their users (a file user beside the three, the key "user", or a
 dialogue), these are counted. Beside the counts stand the sizes of the parts by data.split, how many
 utterances repeat the words of another one and how often the most frequent text is there, and how
-many utterances data.max_tokens cuts (64 by default).
+many utterances data.max_tokens cuts (64 by default) or, with a checkpoint, data.max_pieces.
 
 examples:
   edp-mx data describe data/atis
@@ -110,6 +111,11 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     add_columns(told)
     told.add_argument("--max-tokens", type=whole, default=64, metavar="N",
                       help="count what data.max_tokens=N cuts, default 64")  # fmt: skip
+    told.add_argument("--checkpoint", type=Path, metavar="DIR",
+                      help="count also what data.max_pieces cuts of its word pieces")  # fmt: skip
+    told.add_argument(
+        "--max-pieces", type=whole, metavar="N", help="with --checkpoint, default 128"
+    )
     told.add_argument("--json", action="store_true", help="print JSON")
     add_check(actions)
     add_lists(actions)
@@ -158,7 +164,9 @@ def run_fetch(arguments: argparse.Namespace) -> int:
 def run_describe(arguments: argparse.Namespace) -> int:
     """Print the counts of a corpus, and, if wished, some of its utterances."""
     from edp_mx.data.description import describe
+    from edp_mx.data.encoding import MAX_PIECES
     from edp_mx.data.sources import named_utterances
+    from edp_mx.data.tokenizer import load_tokenizer
 
     name = arguments.corpus
     parts: Counter = Counter()
@@ -166,7 +174,12 @@ def run_describe(arguments: argparse.Namespace) -> int:
     utterances = named_utterances(name, size=SAMPLE, seed=1, parts=parts, columns=columns)
     require_at_least(arguments.max_tokens, 1, "--max-tokens")
     read = progress_bar(is_first=True)(utterances, "reading", None)
-    description = describe(read, max_tokens=arguments.max_tokens)
+    most = MAX_PIECES if arguments.max_pieces is None else arguments.max_pieces
+    require_at_least(most, 3, "--max-pieces")
+    tokenizer = arguments.checkpoint and load_tokenizer(arguments.checkpoint)
+    description = describe(
+        read, max_tokens=arguments.max_tokens, max_pieces=most, tokenizer=tokenizer
+    )
     if not description.utterances:
         raise UserError(f"{name} holds no utterances")
     if arguments.json:
@@ -177,7 +190,7 @@ def run_describe(arguments: argparse.Namespace) -> int:
     if arguments.show:
         examples = (line for each in description.examples for line in _example(each))
         lines += ["examples:", *examples]
-    print("\n".join(lines))
+    show("\n".join(lines), is_wide=False)
     return 0
 
 
@@ -186,19 +199,20 @@ def _lines(name: str, description: Any) -> List[str]:
 
     intents = list(description.intents.items())
     lengths = zip(QUANTILES, description.lengths)
+    most = description.max_pieces
+    pieces = f" or data.max_pieces={most}" if most else ""
     return [
         f"{name}",
         f"utterances     {description.utterances:>12,}",
-        f"repeated       {description.repeated:>12,}",
-        *([f"most copies    {description.most_copies:>12,}"] if description.repeated else []),
         f"tokens         {description.tokens:>12,}",
         f"distinct words {description.words:>12,}",
         f"intents        {len(intents):>12,}",
         f"slot types     {len(description.slots):>12,}",
         f"slot spans     {sum(description.slots.values()):>12,}",
         *_user_lines(description),
+        f"repeats: {description.repeats.describe()}",
         "tokens per utterance: " + ", ".join(f"{q:.0%} ≤ {length}" for q, length in lengths),
-        f"cut by data.max_tokens={description.max_tokens}: {description.cut:,} utterances",
+        f"cut by data.max_tokens={description.max_tokens}{pieces}: {description.cut:,} utterances",
         "most common intents:",
         *[f"  {count:>9,}  {intent}" for intent, count in intents[:5]],
         "rarest intents:",

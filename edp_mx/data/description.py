@@ -5,25 +5,65 @@ from __future__ import annotations
 from array import array
 from collections import Counter
 from dataclasses import dataclass
-from typing import Dict, Iterable, List, Sequence, Tuple
+from typing import Dict, Iterable, List, Optional, Sequence, Tuple
 
 import numpy as np
 
-from edp_mx.data.encoding import MAX_TOKENS
+from edp_mx.data.encoding import MAX_PIECES, MAX_TOKENS
+from edp_mx.data.tokenizer import Tokenizer
 from edp_mx.data.utterance import Utterance
 from edp_mx.metrics.spans import spans_of
 
 QUANTILES = (0.0, 0.25, 0.5, 0.75, 0.95, 1.0)
 PER_USER = (0.0, 0.5, 1.0)
 EXAMPLES_OF = 3
+ENDS = 2  # pieces before and after an utterance
+
+
+@dataclass(frozen=True)
+class Repeats:
+    """How often a corpus repeats an utterance: k copies are protected k times worse.
+
+    Attributes:
+        copies: number of utterances whose words, in upper or lower case, are those of another one.
+        most: how often the most frequent words are there.
+    """
+
+    copies: int
+    most: int
+
+    @classmethod
+    def of(cls, utterances: Iterable[Utterance]) -> Repeats:
+        """Count them; an utterance costs eight bytes until the end."""
+        return cls.of_hashes(array("q", map(hash_of_words, utterances)))
+
+    @classmethod
+    def of_hashes(cls, hashes: array) -> Repeats:
+        """Return the same from `hash_of_words` of each."""
+        counts = np.unique(np.asarray(hashes), return_counts=True)[1]
+        return cls(int(counts[counts > 1].sum()), int(counts.max(initial=0)))
+
+    def describe(self) -> str:
+        """Return it in words."""
+        if self.most < 2:
+            return "no two utterances have the same words"
+        return (
+            f"{self.copies:,} utterances have the words of another one; the most frequent has "
+            f"{self.most:,} copies, which together are protected {self.most:,} times worse"
+        )
+
+
+def hash_of_words(utterance: Utterance) -> int:
+    """Return a hash that is the same for the same words, in upper or lower case."""
+    return hash(" ".join(utterance.tokens).lower())
 
 
 @dataclass(frozen=True)
 class Description:
-    """Counts of a corpus; `words` are distinct, `repeated` have the tokens of an earlier utterance.
+    """Counts of a corpus; `words` are distinct.
 
-    `most_copies` is how often the most frequent text is there, `cut` how many utterances have more
-    tokens than `max_tokens`. Lengths have quantiles at `QUANTILES`, and a user's utterances at
+    `cut` counts the utterances with more than `max_tokens` tokens or, if pieces were counted, more
+    than `max_pieces` of these. Lengths have quantiles at `QUANTILES`, and a user's utterances at
     `PER_USER`; intents and slots stand most common first, with the first utterance of each of the
     three most common intents.
     """
@@ -31,10 +71,10 @@ class Description:
     utterances: int
     tokens: int
     words: int
-    repeated: int
-    most_copies: int
+    repeats: Repeats
     cut: int
     max_tokens: int
+    max_pieces: Optional[int]
     lengths: Tuple[int, ...]
     intents: Dict[str, int]
     slots: Dict[str, int]
@@ -44,12 +84,20 @@ class Description:
     unnamed: int = 0
 
 
-def describe(utterances: Iterable[Utterance], *, max_tokens: int = MAX_TOKENS) -> Description:
+def describe(
+    utterances: Iterable[Utterance],
+    *,
+    max_tokens: int = MAX_TOKENS,
+    max_pieces: int = MAX_PIECES,
+    tokenizer: Optional[Tokenizer] = None,
+) -> Description:
     """Count a corpus in one pass; an utterance costs eight bytes until its end.
 
     Args:
         max_tokens: how many tokens of an utterance are read, as `data.max_tokens`.
+        max_pieces: how many pieces of `tokenizer`, as `data.max_pieces`; without one, none count.
     """
+    cut = 0
     counters: List[Counter] = [Counter() for _ in range(5)]
     intents, slots, words, lengths, users = counters
     texts = array("q")
@@ -60,19 +108,20 @@ def describe(utterances: Iterable[Utterance], *, max_tokens: int = MAX_TOKENS) -
         words.update(utterance.tokens)
         lengths[len(utterance.tokens)] += 1
         users[utterance.user] += 1
-        texts.append(hash(utterance.tokens))
+        texts.append(hash_of_words(utterance))
+        pieces = sum(len(tokenizer.ids(token)) for token in utterance.tokens) if tokenizer else 0
+        cut += len(utterance.tokens) > max_tokens or pieces + ENDS > max_pieces
         first.setdefault(utterance.intent, utterance)
     count = sum(intents.values())
     unnamed = users.pop("", 0)
-    copies = np.unique(np.asarray(texts), return_counts=True)[1]
     return Description(
         utterances=count,
         tokens=sum(words.values()),
         words=len(words),
-        repeated=count - len(copies),
-        most_copies=int(copies.max(initial=0)),
-        cut=sum(number for length, number in lengths.items() if length > max_tokens),
+        repeats=Repeats.of_hashes(texts),
+        cut=cut,
         max_tokens=max_tokens,
+        max_pieces=max_pieces if tokenizer else None,
         lengths=quantiles(lengths),
         intents=_ranked(intents),
         slots=_ranked(slots),

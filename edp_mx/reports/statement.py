@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
-from typing import List, Sequence, Tuple
+from typing import List, Tuple
 
 from edp_mx.config import load_config
-from edp_mx.data.utterance import Utterance
+from edp_mx.data.description import Repeats
 from edp_mx.dp.accounting.guarantee import Guarantee
 from edp_mx.dp.accounting.ledger_account import LedgerAccount
 from edp_mx.errors import UserError
@@ -30,34 +28,6 @@ _WHY_DELTA = {
 }
 _WORDS = {"WHO IS PROTECTED": "Who is protected", "AGAINST WHOM": "Against whom"}
 _SIGNATURE = "____________________________"
-
-
-@dataclass(frozen=True)
-class Repeats:
-    """How often the training part repeats an utterance: k copies are protected k times worse.
-
-    Attributes:
-        copies: number of utterances whose words stand in the training part more than once.
-        most: how often the most frequent one does.
-    """
-
-    copies: int
-    most: int
-
-    @classmethod
-    def of(cls, utterances: Sequence[Utterance]) -> Repeats:
-        """Count the utterances with the same words, in upper or lower case."""
-        counts = Counter(" ".join(one.tokens).lower() for one in utterances).values()
-        return cls(sum(count for count in counts if count > 1), max(counts, default=0))
-
-    def describe(self) -> str:
-        """Return it in words."""
-        if self.most < 2:
-            return "no two utterances have the same words"
-        return (
-            f"{self.copies} utterances have the words of another one; the most frequent has "
-            f"{self.most} copies, which together are protected {self.most} times worse"
-        )
 
 
 def write_statement(path: Path) -> Tuple[Path, Path]:

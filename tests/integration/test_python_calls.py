@@ -14,9 +14,18 @@ from edp_mx.dp.accounting.lognumber import LogNumber
 
 @pytest.fixture(scope="module")
 def shown(tmp_path_factory):
-    """The folder in which the page's code ran, in a process of its own, and what it printed."""
+    """The folder in which the page's code ran, in a process of its own, and what it printed.
+
+    The page's configuration is there with fewer utterances and epochs.
+    """
     folder = tmp_path_factory.mktemp("python")
-    (folder / "configs").symlink_to(ROOT / "configs")
+    configs = folder / "configs"
+    configs.mkdir()
+    (configs / "mechanism").symlink_to(ROOT / "configs" / "mechanism")
+    (configs / "quickstart.yaml").write_text(
+        f"include: [{ROOT / 'configs' / 'quickstart.yaml'}]\ndata: {{size: 400}}\n"
+        "model: {hidden_size: 16}\ntraining: {epochs: 2}\n"
+    )
     code = "\n".join(blocks(ROOT / "docs" / "python.md", "python"))
     (folder / "page.py").write_text(f"import os\nos.chdir({str(folder)!r})\n{code}")
     return folder, from_a_shell(sys.executable, folder / "page.py").stdout

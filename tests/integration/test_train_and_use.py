@@ -342,7 +342,7 @@ def test_the_statement_says_what_holds_and_for_whom(runs):
     assert figures["fingerprint of the training part"] == "{digest} of the key {key}".format(**key)
     ids = set(read(run, "split")["train"])
     utterances = corpus.load_corpus(load_config(run / "config.yaml").data).utterances
-    counts = Counter(" ".join(one.tokens) for one in utterances if one.id in ids)
+    counts = Counter(" ".join(one.tokens).lower() for one in utterances if one.id in ids)
     copies, most = sum(n for n in counts.values() if n > 1), max(counts.values())
     assert figures["repeats in the training part"].startswith(f"{copies} utterances have the words")
     assert f"has {most} copies" in text

@@ -85,7 +85,7 @@ def test_describe_tells_counts_and_examples(tmp_path, capsys):
     told = capsys.readouterr().out
     assert "  paper  1, 1, 1  (the default, 45:5:50)" in told and "  own " not in told
     counted = {line.rsplit(" ", 1)[0].strip(): line.split()[-1] for line in told.splitlines()[1:9]}
-    assert counted["utterances"] == "3" and counted["repeated"] == "1"
+    assert counted["utterances"] == "3" and "repeats: 2 utterances have" in told
     assert counted["tokens"] == "10" and counted["distinct words"] == "6"
     assert counted["intents"] == "2" and counted["slot types"] == "1"
     assert "call: call my [who: big sister]" in told
@@ -93,7 +93,12 @@ def test_describe_tells_counts_and_examples(tmp_path, capsys):
 
 
 def test_describe_counts_copies_and_what_is_cut(tmp_path, capsys):
-    texts = ["call mum"] * 3 + ["hang up", "hang up", "play " * 64, "play " * 65]
+    texts = ["call mum", "Call mum", "call Mum"] + [
+        "hang up",
+        "hang up",
+        "play " * 64,
+        "play " * 65,
+    ]
     lines = [{"tokens": text.split(), "slots": ["O"] * len(text.split()), "intent": "x"}
              for text in texts]  # fmt: skip
     lines[0]["user"] = lines[3]["user"] = "ann"
@@ -101,12 +106,16 @@ def test_describe_counts_copies_and_what_is_cut(tmp_path, capsys):
     path.write_text("".join(json.dumps(line) + "\n" for line in lines))
     assert run("describe", str(path)) == 0
     told = capsys.readouterr().out
-    assert "repeated                  3\nmost copies               3\n" in told
+    assert "repeats: 5 utterances have the words of another one; the most frequent has 3\n" in told
     assert "cut by data.max_tokens=64: 1 utterances\n" in told
     assert "users                     1\n" in told and "without a user            5\n" in told
     assert run("describe", str(path), "--max-tokens", "63", "--json") == 0
     facts = json.loads(capsys.readouterr().out)
-    assert (facts["cut"], facts["most_copies"], facts["repeated"]) == (2, 3, 3)
+    assert (facts["cut"], facts["repeats"]) == (2, {"copies": 5, "most": 3})
+    (tmp_path / "vocab.txt").write_text("[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\np\n##lay\n")
+    options = ("--checkpoint", str(tmp_path), "--max-pieces", "130")
+    assert run("describe", str(path), "--max-tokens", "99", *options) == 0
+    assert "data.max_tokens=99 or data.max_pieces=130: 1 utt" in capsys.readouterr().out
     with pytest.raises(UserError, match="--max-tokens is 0; it must be 1 or more"):
         run("describe", str(path), "--max-tokens", "0")
 
