@@ -14,6 +14,7 @@ from edp_mx.cli.console import (
     print_json,
 )
 from edp_mx.errors import UserError
+from edp_mx.runtime.console_text import wrap
 from edp_mx.runtime.progress import progress_bar
 
 EXAMPLES = """\
@@ -59,9 +60,9 @@ def run_check(arguments: argparse.Namespace) -> int:
     if arguments.json:
         print_json(_facts(findings))
     else:
-        print("\n".join([*_error_lines(findings), _read_line(path, findings)]))
+        print("\n".join([*_error_lines(findings), wrap(_read_line(path, findings))]))
         if out is not None:
-            print(_written_line(out, findings))
+            print(wrap(_written_line(out, findings)))
     return 2 if findings.num_errors else 0
 
 

@@ -21,6 +21,7 @@ from edp_mx.cli.console import (
 )
 from edp_mx.data.sources import STANDIN_SIZE
 from edp_mx.errors import UserError
+from edp_mx.runtime.console_text import wrap
 
 TEXT_EXAMPLES = """\
 One utterance per line, its tokens with a blank between them, corpus after corpus: what a training
@@ -103,7 +104,7 @@ def run_text(arguments: argparse.Namespace) -> int:
     read = [tokens_of(source, **made) for source in arguments.sources]
     lines = map(" ".join, chain.from_iterable(read))
     count = write_lines(arguments.out, tqdm(lines, desc="text", unit=" lines", unit_scale=True))
-    print(f"{arguments.out}  {count:,} lines from {', '.join(arguments.sources)}")
+    print(wrap(f"{arguments.out}  {count:,} lines from {', '.join(arguments.sources)}"))
     return 0
 
 
@@ -144,7 +145,7 @@ def run_words(arguments: argparse.Namespace) -> int:
     if not words:
         raise UserError(f"{', '.join(arguments.sources)}: no word occurs often enough")
     count = write_lines(arguments.out, words)
-    print(f"{arguments.out}  {count:,} words of {', '.join(arguments.sources)}")
+    print(wrap(f"{arguments.out}  {count:,} words of {', '.join(arguments.sources)}"))
     return 0
 
 

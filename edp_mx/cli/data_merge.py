@@ -14,6 +14,7 @@ from edp_mx.cli.console import (
     require_at_least,
     whole,
 )
+from edp_mx.runtime.console_text import wrap
 
 EXAMPLES = """\
 Writes one labelled corpus, to be trained on without privacy before a training with privacy starts
@@ -50,5 +51,5 @@ def run_merge(arguments: argparse.Namespace) -> int:
     out = out_of(arguments, [each.corpus for each in wanted])
     counts = merge(wanted, out, seed=arguments.seed, columns=columns_of(arguments.columns))
     told = ", ".join(f"{label} {count:,}" for label, count in counts.items())
-    print(f"{out}  {sum(counts.values()):,} utterances: {told}")
+    print(wrap(f"{out}  {sum(counts.values()):,} utterances: {told}"))
     return 0

@@ -13,7 +13,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Dict, List
 
-from edp_mx.cli.console import add_columns, columns_of, refuse_existing, require_above_zero
+from edp_mx.cli.console import add_columns, columns_of, refuse_existing, require_above_zero, show
 from edp_mx.data.readers.columns_config import NONE
 from edp_mx.data.sources import STANDIN_SIZE
 from edp_mx.data.synthetic import STANDINS  # public, and at hand wherever edp_mx is
@@ -105,7 +105,7 @@ def run(arguments: argparse.Namespace) -> int:
     )
     written = _write(arguments, told, config, out)
     blocks = (_facts(told, config), written, _outlook(told, config), _next(arguments, config, out))
-    print("\n\n".join("\n".join(lines) for lines in blocks))
+    show("\n\n".join("\n".join(lines) for lines in blocks), is_wide=False)
     return 0
 
 
