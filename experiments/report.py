@@ -53,7 +53,7 @@ def run(arguments: argparse.Namespace) -> int:
         records_below(arguments.grids),
         _command(arguments),
     )
-    print(*write_pages(arguments.out, records, parts), sep="\n")
+    print(*write_pages(arguments.out, records, attacks, parts), sep="\n")
     return 0
 
 

@@ -120,8 +120,9 @@ def _compare(arguments: argparse.Namespace) -> int:
 def _describe(outcome: Dict[str, Any], run: RunDirectory) -> str:
     """Return the table of an attack, its limits, and the path of its page."""
     from edp_mx.attacks.directory import attack_folder
-    from edp_mx.reports.attack_page import HEADER, attack_rows, verdict_of, warnings_of
+    from edp_mx.reports.attack_page import HEADER, attack_rows, warnings_of
     from edp_mx.reports.exposure_page import describe_exposure
+    from edp_mx.reports.run_head import verdict_of
     from edp_mx.reports.table import render_table
     from edp_mx.runs.attack_files import AttackOutcome
     from edp_mx.runtime.structured import structure

@@ -35,5 +35,6 @@ def run(arguments: argparse.Namespace) -> int:
     command = shlex.join(
         ["edp-mx", "report", *map(str, arguments.records), "--out", str(arguments.out)]
     )
-    print(*write_pages(arguments.out, records, parts_of(records, attacks, command)), sep="\n")
+    parts = parts_of(records, attacks, command)
+    print(*write_pages(arguments.out, records, attacks, parts), sep="\n")
     return 0

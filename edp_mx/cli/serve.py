@@ -11,10 +11,14 @@ import signal
 import sys
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING, Sequence
 
 from edp_mx.cli.console import whole
 from edp_mx.errors import UserError
 from edp_mx.runtime.processes import interrupt
+
+if TYPE_CHECKING:
+    from edp_mx.reports.headlines import Headline
 
 EXAMPLES = """\
 examples:
@@ -61,6 +65,7 @@ def run(arguments: argparse.Namespace) -> int:
         hosts=arguments.hosts,
         digits=None if arguments.full_confidences else 2,
         cut=cut_of(path),
+        head=_head_of(path) if _is_loopback(arguments.host) else (),
     )
     signal.signal(signal.SIGTERM, interrupt)
     if not _is_loopback(arguments.host):
@@ -68,6 +73,15 @@ def run(arguments: argparse.Namespace) -> int:
     print(f"http://{arguments.host}:{server.port}/ (Ctrl-C ends it)", flush=True)
     server.run()
     return 0
+
+
+def _head_of(path: Path) -> Sequence[Headline]:
+    """The three numbers of the run, for people at this machine: no ε covers its scores."""
+    from edp_mx.reports.run_head import head_of
+    from edp_mx.runs.run_directory import RunDirectory
+
+    run = RunDirectory.trained(path)
+    return head_of(run) if run.has("results") and run.has("privacy") else ()
 
 
 def _is_loopback(host: str) -> bool:

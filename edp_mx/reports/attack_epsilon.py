@@ -10,7 +10,8 @@ from edp_mx.attacks.membership.scores import Origin
 from edp_mx.errors import UserError
 from edp_mx.reports.attack_page import format_estimate
 from edp_mx.reports.figures import COLOURS, build_figure, exponent_ticks, label_axes, save_figure
-from edp_mx.reports.summary import footnotes, format_epsilon, format_holding_epsilon
+from edp_mx.reports.footnotes import footnotes
+from edp_mx.reports.summary import format_epsilon, format_holding_epsilon
 from edp_mx.reports.table import render_table
 from edp_mx.runs.attack_files import AttackOutcome, Estimate
 from edp_mx.runs.attack_records import read_attack

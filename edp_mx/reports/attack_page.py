@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, List, Mapping
+from typing import Any, List, Mapping, Optional, Sequence
 
 from edp_mx.attacks.directory import read_guesses
 from edp_mx.attacks.settings_differences import describe_differences
-from edp_mx.errors import UserError
 from edp_mx.reports.attack_pictures import plot_histograms, plot_roc
 from edp_mx.reports.panels import Picture
-from edp_mx.reports.report_parts import Cell, Part, PartTable, as_html
-from edp_mx.reports.summary import footnotes, format_epsilon, format_holding_epsilon
-from edp_mx.runs.attack_files import AttackOutcome, AttackResult, Estimate
+from edp_mx.reports.report_parts import Part, PartTable, as_html
+from edp_mx.reports.run_head import head_of, verdict_of
+from edp_mx.runs.attack_files import AttackOutcome, Estimate
 from edp_mx.runs.attack_records import read_attack
-from edp_mx.runs.recount import privacy_of
 from edp_mx.runs.run_directory import RunDirectory
 from edp_mx.runtime.files import write_text
 
@@ -68,6 +66,7 @@ def write_report(folder: Path) -> Path:
             **{f"scores: {key}": value for key, value in (attack.origin or {}).items()},
             **attack.facts,
         },
+        attacks=[attack],
     )
     return folder / "report.html"
 
@@ -80,30 +79,23 @@ def write_page(
     success: Part,
     pictures: Part,
     facts: Mapping[str, Any],
+    attacks: Optional[Sequence[AttackOutcome]] = None,
 ) -> None:
-    """Write `report.html`: the findings, the promise of the attacked run, and the method.
+    """Write `report.html`: the three numbers of the attacked run, the findings, and the method.
 
     Args:
+        attacks: that the head shows; None for all on the run.
         facts: name -> value; differences of settings are put into words.
     """
     said = {
         key: describe_differences(value) if isinstance(value, dict) else value
         for key, value in facts.items()
     }
-    rows = [[Cell(key), Cell(str(value))] for key, value in said.items()]
-    done = Part("How it was done", tables=[PartTable("Facts", ("what", "value"), rows)])
-    parts = [*_of_run(RunDirectory(folder.parent)), success, pictures, done]
-    write_text(folder / "report.html", as_html(title, verdict, parts))
-
-
-def verdict_of(result: AttackResult) -> str:
-    """Return the meaning of an attack's success, in words."""
-    right, found = 100 * result.auc.value, 100 * result.tpr.value
-    return (
-        f"Somebody with the model tells members from others in {right:.0f} of 100 pairs; chance "
-        f"is 50. With one false alarm in 100 others, {found:.0f} of 100 members are found; chance "
-        f"is 1 ({result.name})."
-    )
+    done = Part("How it was done", tables=[PartTable.of_facts("Facts", said.items())])
+    run = RunDirectory(folder.parent)
+    head = head_of(run, attacks) if run.has("results") and run.has("privacy") else []
+    page = as_html(title, verdict, [success, pictures, done], head)
+    write_text(folder / "report.html", page)
 
 
 def attack_rows(attack: AttackOutcome) -> List[List[str]]:
@@ -132,27 +124,6 @@ def format_estimate(estimate: Estimate) -> str:
     """Return a rate and its interval in percent, e.g. "67.5 (66.1 to 68.9)"."""
     low, high = 100 * estimate.low, 100 * estimate.high
     return f"{100 * estimate.value:.1f} ({low:.1f} to {high:.1f})"
-
-
-def _of_run(run: RunDirectory) -> List[Part]:
-    """The scores and the ε of the attacked run; nothing where the folder is not in a run."""
-    if not run.has("results") or not run.has("privacy"):
-        return []
-    test = run.scores()
-    conditions: List[str] = []
-    notes: List[str] = []
-    metrics = run.task.metrics
-    said = {each.heading: each.of(test) for each in metrics}
-    try:
-        privacy = privacy_of(run, notes)
-    except UserError as error:  # the attack is no worse for it
-        notes.append(f"No ε: {error}.")
-    else:
-        said["ε as published"] = format_epsilon(privacy.as_published)
-        said["ε that holds"] = format_holding_epsilon(privacy, conditions)
-        said["δ"] = f"{privacy.delta:.2g}"
-    table = PartTable.of_texts("Its test scores and its ε", [*said], [[*said.values()]])
-    return [Part("The attacked run", tables=[table], notes=[*footnotes(conditions), *notes])]
 
 
 def _notes(attack: AttackOutcome) -> List[str]:

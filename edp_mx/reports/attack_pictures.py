@@ -25,6 +25,7 @@ from edp_mx.runtime.files import write_csv
 
 # Line styles tell curves apart in black and white too.
 STYLES = ("-", "--", "-.", ":", (0, (5, 1, 1, 1)), (0, (1, 1)), (0, (3, 2)))
+SHARE = "share of each side, %"
 MOST_POINTS = 2000  # of a curve in the CSV and the picture
 
 
@@ -66,9 +67,7 @@ def plot_histograms(guessed: SavedGuesses, folder: Path) -> Figure:
     for axes, (name, scores) in zip(places, guessed.scores.items()):
         bins = draw_histograms(axes, scores, guessed.is_member, ("members", "non-members"))
         lines += [(name, *line) for line in bins]
-        label_axes(
-            axes, "score (high: a member)", "share of each side, %", title=name, legend=False
-        )
+        label_axes(axes, "rank of the score, % (high: a member)", SHARE, title=name, legend=False)
     write_csv(folder / "scores.csv", ["attack", "from", "to", "members", "non_members"], lines)
     save_figure(figure, folder / "scores.png")
     return figure
@@ -88,9 +87,7 @@ def plot_canaries(run: RunDirectory) -> None:
     labels = ("trained on", "left out")
     bins = draw_histograms(axes, scores[is_finite], members[is_finite], labels)
     write_csv(run.path / "scores.csv", ["from", "to", "members", "non_members"], bins)
-    label_axes(
-        axes, "score: fall of the loss", "share of each side, %", title="canaries", legend=False
-    )
+    label_axes(axes, "rank of the fall of the loss, %", SHARE, title="canaries", legend=False)
     save_figure(figure, run.path / "scores.png")
 
 

@@ -7,8 +7,9 @@ from typing import List
 from edp_mx.attacks.directory import attack_folder
 from edp_mx.errors import UserError
 from edp_mx.reports import exposure_page
-from edp_mx.reports.attack_page import HEADER, attack_rows, verdict_of, warnings_of
+from edp_mx.reports.attack_page import HEADER, attack_rows, warnings_of
 from edp_mx.reports.report_parts import Part, PartTable
+from edp_mx.reports.run_head import verdict_of
 from edp_mx.runs.attack_records import read_attack
 from edp_mx.runs.run_directory import RunDirectory
 from edp_mx.runtime.json_text import read_json

@@ -41,8 +41,8 @@ def explain_by_section(account: LedgerAccount) -> List[Tuple[str, List[str]]]:
     limits = limits_of(bound, spent)
     sections = [
         ("IN SHORT", _verdict(account, bound, limits)),
-        ("WHO IS PROTECTED", _who(spent)),
-        ("AGAINST WHOM", _against(spent)),
+        ("WHO IS PROTECTED", who_is_protected(spent)),
+        ("AGAINST WHOM", against_whom(spent)),
         ("WHAT EPSILON MEANS", _meaning(spent, bound, limits)),
         ("THE OTHER EPSILON", _other(spent)),
     ]
@@ -103,8 +103,8 @@ def _grade_of(epsilon: LogNumber, limits: Limits) -> str:
     )
 
 
-def _who(spent: Guarantee) -> List[str]:
-    """Describe the unit of privacy and the neighbouring data sets."""
+def who_is_protected(spent: Guarantee) -> List[str]:
+    """Return wrapped lines on the unit of privacy and the neighbouring data sets."""
     release, record = spent.release, spent.plan.record
     neighbours = "left out, with its gradient counted as zero; its batches stay the same otherwise"
     if release.adjacency == "replace_one":
@@ -119,7 +119,8 @@ def _who(spent: Guarantee) -> List[str]:
     )
 
 
-def _against(spent: Guarantee) -> List[str]:
+def against_whom(spent: Guarantee) -> List[str]:
+    """Return wrapped lines on those who may know everything but one record."""
     release = spent.release
     drawn = release.draws.known.format(record=release.record)
     text = (

@@ -100,7 +100,8 @@ def draw_histograms(
 ) -> Sequence[Tuple[float, ...]]:
     """Draw the shares of members and of others in bins that hold equally many of all.
 
-    Where the two are alike, all bins are alike, however long the tails of the values are.
+    Where the two are alike, all bins are alike, however long the tails of the values are. The axis
+    has ranks, in percent of all.
 
     Returns:
         (from, to, members, others) of each bin; a last value belongs to the last bin.
@@ -108,7 +109,8 @@ def draw_histograms(
     edges = np.unique(np.quantile(values, np.linspace(0, 1, BINS + 1), method="nearest"))
     edges = np.repeat(edges, 2) if len(edges) == 1 else edges  # (bins + 1,)
     counts = [np.histogram(values[side], edges)[0] for side in (is_member, ~is_member)]
-    places = np.arange(len(edges))
+    below = [(values < edge).mean() for edge in edges[:-1]]
+    places = 100 * np.array([*below, 1.0])  # (bins + 1,): how many of all lie below each edge
     for count, label, colour in zip(counts, labels, (VERMILION, BLUE)):
         shares = 100 * count / max(1, count.sum())
         axes.stairs(shares, places, color=colour, fill=True, alpha=0.3)
@@ -116,8 +118,7 @@ def draw_histograms(
                     linestyle="-" if colour == VERMILION else "--")  # fmt: skip
     axes.margins(y=0.25)  # the legend's room
     axes.legend(loc="upper center", ncols=2, frameon=False, fontsize=8)
-    ticks = places[:: -(-len(places) // 6)]
-    axes.set_xticks(ticks, [f"{edge:.2g}" for edge in edges[ticks]])
+    axes.set_xticks(range(0, 101, 25))
     return list(zip(edges[:-1], edges[1:], *counts))
 
 

@@ -8,6 +8,8 @@ from typing import Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
+from edp_mx.reports.footnotes import split_footnote, split_mark
+
 
 def render_page(template: str, **content: Any) -> str:
     """Return the page that a template of `reports/templates` makes of its content."""
@@ -17,4 +19,6 @@ def render_page(template: str, **content: Any) -> str:
 @lru_cache(maxsize=1)
 def _environment() -> Environment:
     loader = FileSystemLoader(Path(__file__).with_name("templates"))
-    return Environment(loader=loader, autoescape=True, undefined=StrictUndefined)
+    environment = Environment(loader=loader, autoescape=True, undefined=StrictUndefined)
+    environment.globals.update(split_mark=split_mark, split_footnote=split_footnote)
+    return environment

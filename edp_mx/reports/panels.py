@@ -37,7 +37,7 @@ def panels_of(figure: Figure, caption: str) -> List[str]:
     Black and dark grey become the colour of the page's text.
 
     Args:
-        caption: with it, or its own title, begins the text alternative of a panel.
+        caption: with it, and its own title, begins the text alternative of a panel.
     """
     figure.draw_without_rendering()  # settles where everything is
     figure.set_layout_engine("none")
@@ -52,7 +52,7 @@ def panels_of(figure: Figure, caption: str) -> List[str]:
         title, says = caption, "legend"
         if isinstance(part, Axes):  # all panels are as wide as the figure
             box = Bbox([[0, box.y0], [figure.get_figwidth(), box.y1]])
-            title = part.get_title() or caption
+            title = ", ".join(filter(None, (caption, part.get_title())))
             says = f"{part.get_ylabel()} against {part.get_xlabel()}".strip()
         colon = " " if says.startswith("against") else ": "  # an axis without a name of its own
         found.append(_svg(figure, box, f"{title}{colon}{says}" if title else says))

@@ -6,13 +6,14 @@ from pathlib import Path
 from typing import List, Optional, Sequence, Tuple
 
 from edp_mx.errors import UserError
+from edp_mx.reports.footnotes import footnotes
 from edp_mx.reports.panels import Picture
 from edp_mx.reports.provenance import environments_of, not_covered
 from edp_mx.reports.record_plots import CHOSEN
+from edp_mx.reports.records_head import head_of_records
 from edp_mx.reports.report_parts import Cell, Part, PartTable, as_html, as_markdown
 from edp_mx.reports.ser_plots import Plot, plot_by_epsilon
 from edp_mx.reports.summary import (
-    footnotes,
     format_epsilon,
     format_holding_epsilon,
     log10_or_infinity,
@@ -46,9 +47,12 @@ def read(places: Sequence[Path], out: Path) -> Tuple[List[Record], List[AttackRe
     return records, collect_attacks(places)
 
 
-def write_pages(out: Path, records: Sequence[Record], parts: Sequence[Part]) -> List[Path]:
+def write_pages(
+    out: Path, records: Sequence[Record], attacks: Sequence[AttackRecord], parts: Sequence[Part]
+) -> List[Path]:
     """Write a page as HTML, and beside it as Markdown; return where they are."""
-    content, markdown = (TITLE, summary_of(records), parts), out.with_suffix(".md")
+    head, markdown = head_of_records(records, attacks), out.with_suffix(".md")
+    content = (TITLE, summary_of(records), parts, head)
     write_text(out, as_html(*content))
     write_text(markdown, as_markdown(*content))
     return [out, markdown]
@@ -84,7 +88,7 @@ def ser_by_epsilon(records: Sequence[Record]) -> List[Part]:
         "SER against ε",
         "ε for one utterance, at most 100, with δ = 1/(2n), conditions granted. " + CHOSEN,
         [Picture.of("", plot.figure)],
-        PartTable.of_markdown("The same as numbers", plot.table),
+        PartTable.of_markdown("The same as numbers", plot.table, 3),
     )
 
 

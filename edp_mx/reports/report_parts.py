@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
-from typing import List, NamedTuple, Optional, Sequence
+from typing import Iterable, List, NamedTuple, Optional, Sequence, Tuple
 
+from edp_mx.reports.footnotes import split_mark
+from edp_mx.reports.headlines import Headline
 from edp_mx.reports.pages import render_page
 from edp_mx.reports.panels import Picture
 from edp_mx.reports.table import parse_table, render_table
@@ -13,6 +15,7 @@ MISSING = "–"
 _NUMBER = re.compile(
     r"[+-]?(\d[\d,]*(\.\d+)?(e[+-]?\d+)?|∞)(?=$| [(±])"
 )  # alone, or before its range
+_RANGE = re.compile(r" (?=[(±])")
 
 
 class Cell(NamedTuple):
@@ -26,29 +29,50 @@ class Cell(NamedTuple):
     def __str__(self) -> str:
         return f"{self.text} [{self.paper}]" if self.paper else self.text
 
+    @property
+    def number(self) -> str:
+        """The text without the range of a number."""
+        return self._split[0]
+
+    @property
+    def more(self) -> str:
+        """The range of a number, or by how much it may differ by chance; else empty."""
+        return self._split[1]
+
+    @property
+    def _split(self) -> Tuple[str, str]:
+        found = _RANGE.split(self.text, 1) if self.value is not None else [self.text]
+        return found[0], "".join(found[1:])
+
 
 class PartTable(NamedTuple):
-    """A table with a caption."""
+    """A table with a caption, whose first columns (`heads`) together name a row."""
 
     caption: str
     header: Sequence[str]
     rows: Sequence[Sequence[Cell]]
+    heads: int = 1
 
     @classmethod
     def of_texts(
-        cls, caption: str, header: Sequence[str], rows: Sequence[Sequence[str]]
+        cls, caption: str, header: Sequence[str], rows: Sequence[Sequence[str]], heads: int = 1
     ) -> PartTable:
         """Return a table that is sorted by the numbers that its texts begin with."""
-        return cls(caption, header, [[_cell_of(text) for text in row] for row in rows])
+        return cls(caption, header, [[_cell_of(text) for text in row] for row in rows], heads)
 
     @classmethod
-    def of_markdown(cls, caption: str, text: str) -> PartTable:
+    def of_facts(cls, caption: str, rows: Iterable[Sequence[object]]) -> PartTable:
+        """Return a table of names and values, which are texts even where they begin with digits."""
+        return cls(caption, ("what", "value"), [[Cell(str(each)) for each in row] for row in rows])
+
+    @classmethod
+    def of_markdown(cls, caption: str, text: str, heads: int = 1) -> PartTable:
         """Return the text of `render_table`."""
-        return cls.of_texts(caption, *parse_table(text))
+        return cls.of_texts(caption, *parse_table(text), heads)
 
 
 def _cell_of(text: str) -> Cell:
-    number = _NUMBER.match(text)
+    number = _NUMBER.match(split_mark(text)[0])
     said = number[0].replace(",", "").replace("∞", "inf") if number else None
     return Cell(text, "", None if said is None else float(said))
 
@@ -65,9 +89,12 @@ class Part(NamedTuple):
     commands: Sequence[str] = ()
 
 
-def as_markdown(title: str, summary: str, parts: Sequence[Part]) -> str:
+def as_markdown(
+    title: str, summary: str, parts: Sequence[Part], head: Sequence[Headline] = ()
+) -> str:
     """Return a page without pictures, and without the parts that have nothing else to show."""
     blocks: List[str] = [f"# {title}", summary]
+    blocks += ["\n".join(f"- {each}" for each in head)] if head else []
     for part in (each for each in parts if each.tables or not each.pictures):
         blocks += [f"## {part.title}", *part.texts]
         for table in part.tables:
@@ -81,6 +108,12 @@ def as_markdown(title: str, summary: str, parts: Sequence[Part]) -> str:
     return "\n\n".join(blocks) + "\n"
 
 
-def as_html(title: str, summary: str, parts: Sequence[Part]) -> str:
-    """Return a self-contained page, whose tables can be sorted by a click on a column's name."""
-    return render_page("page.html", title=title, summary=summary, parts=parts, missing=MISSING)
+def as_html(title: str, summary: str, parts: Sequence[Part], head: Sequence[Headline] = ()) -> str:
+    """Return a self-contained page, whose tables can be sorted by a click on a column's name.
+
+    Args:
+        head: the numbers that matter, which stand above the parts.
+    """
+    return render_page(
+        "page.html", title=title, summary=summary, parts=parts, head=head, missing=MISSING
+    )

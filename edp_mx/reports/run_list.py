@@ -5,8 +5,8 @@ from __future__ import annotations
 import textwrap
 from typing import List, Sequence
 
+from edp_mx.reports.footnotes import footnotes
 from edp_mx.reports.summary import (
-    footnotes,
     format_holding_epsilon,
     published_cell,
     published_heading,

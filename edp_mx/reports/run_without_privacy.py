@@ -16,8 +16,8 @@ def without_privacy(run: RunDirectory) -> Optional[RunDirectory]:
     """Return a finished run without privacy in the same folder, whose three parts are the same.
 
     The parts are compared by their keyed fingerprints, so that utterances, labels and split are the
-    same. Of several runs it is the one with the best score on the validation part; a run without
-    privacy has none.
+    same. Runs of the same model family come first; of several it is the one with the best score on
+    the validation part. A run without privacy has none.
     """
     parts = _parts(run)
     if parts is None or record_of(run).mechanism == "none":
@@ -32,11 +32,18 @@ def without_privacy(run: RunDirectory) -> Optional[RunDirectory]:
                 if other.task is not run.task:
                     continue
                 if record.mechanism == "none" and record.validation:
-                    cost = validation_cost(record)
-                    found.append((record.family != family, cost, other.path.name, other))
+                    is_other = record.family != family
+                    found.append((is_other, validation_cost(record), other.path.name, other))
         except (UserError, OSError, KeyError, TypeError):
             continue  # it is not a whole run of ours
     return min(found)[3] if found else None
+
+
+def name_beside(run: RunDirectory, other: RunDirectory) -> str:
+    """Return what a table calls the run without privacy beside a run."""
+    family = record_of(other).family
+    model = "" if family == record_of(run).family else f", another model: {family.upper()}"
+    return f"without privacy ({other.path.name}{model})"
 
 
 def describe_without_privacy(runs: Sequence[RunDirectory]) -> List[str]:
@@ -52,9 +59,7 @@ def describe_without_privacy(runs: Sequence[RunDirectory]) -> List[str]:
             continue
         shown.add(other.path)
         scores = other.task.sentence(other.scores())
-        ours, theirs = (record_of(each).family for each in (run, other))
-        family = "" if ours == theirs else f", a {theirs}"
-        said = f"without privacy ({other.path.name}{family}): {scores}"
+        said = f"{name_beside(run, other)}: {scores}"
         lines += textwrap.wrap(said, WIDTH, subsequent_indent="  ")
     return lines
 

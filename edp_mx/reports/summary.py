@@ -8,6 +8,7 @@ from typing import Any, Callable, Dict, List, Sequence
 from edp_mx.dp.accounting.lognumber import NO_PROTECTION
 from edp_mx.errors import UserError
 from edp_mx.reports.baselines import describe_baseline, verdict
+from edp_mx.reports.footnotes import footnotes, mark_of
 from edp_mx.reports.report_parts import MISSING
 from edp_mx.reports.run_without_privacy import describe_without_privacy, without_privacy
 from edp_mx.reports.table import render_table
@@ -178,39 +179,14 @@ def published_cell(of: WithBounds, others: Sequence[WithBounds]) -> List[str]:
 
 
 def format_holding_epsilon(of: WithBounds, notes: List[str]) -> str:
-    """Format the ε that holds for a run; if ∞, with its conditional value.
+    """Format the ε that holds for a run, or its conditional value with a mark.
 
     Args:
-        notes: conditions in the table so far, to which a new one is added; stars refer to them.
+        notes: conditions in the table so far, to which a new one is added; marks refer to them.
     """
-    holds, if_granted = format_epsilon(of.holds), format_epsilon(of.holds_if)
-    if holds != "∞" or if_granted == "∞":
-        return holds
-    return f"∞ ({if_granted}{stars_of(of.holds_if, notes)})"
-
-
-def stars_of(bound: StatedBound, notes: List[str]) -> str:
-    """Return the stars of an ε, whose footnote has its conditions, or why it is ∞.
-
-    Args:
-        notes: of the table so far, to which a new one is added.
-
-    Example:
-        >>> less, notes = StatedBound(8.0, 0.9, conditions=("the words are public",)), []
-        >>> stars_of(less, notes), footnotes(notes)
-        ('*', ['* would hold if the words are public'])
-    """
-    if bound.number.is_infinite:
-        note = f"∞: {bound.reason}"
-    else:
-        note = f"would hold if {'; '.join(bound.conditions)}"
-    notes += [note] if note not in notes else []
-    return "*" * (notes.index(note) + 1)
-
-
-def footnotes(notes: Sequence[str]) -> List[str]:
-    """Return the footnotes of the stars of `stars_of`."""
-    return [f"{'*' * (i + 1)} {note}" for i, note in enumerate(notes)]
+    if not of.holds.number.is_infinite or of.holds_if.number.is_infinite:
+        return format_epsilon(of.holds)
+    return f"{format_epsilon(of.holds_if)}{mark_of(of.holds_if, notes)}"
 
 
 def stated_note(records: Sequence[Record]) -> List[str]:

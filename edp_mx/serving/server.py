@@ -5,10 +5,11 @@ from __future__ import annotations
 import ipaddress
 from functools import partial
 from pathlib import Path
-from typing import Callable, Iterable, Optional
+from typing import Callable, Iterable, Optional, Sequence
 
 from edp_mx.config import load_config
 from edp_mx.data.tokenization import Cut
+from edp_mx.reports.headlines import Headline
 from edp_mx.reports.pages import render_page
 from edp_mx.runs.run_directory import RunDirectory
 from edp_mx.runs.trained_run import load_run
@@ -41,6 +42,7 @@ def build_server(
     hosts: Iterable[str] = (),
     digits: Optional[int] = 2,
     cut: Cut = str.split,
+    head: Sequence[Headline] = (),
 ) -> Server:
     """Load a model and return a server that listens.
 
@@ -50,6 +52,7 @@ def build_server(
         host: where to listen; a request may ask for it by this name.
         port: 0 for any free one.
         seconds: as for `App`, and so are `hosts`, `digits` and `cut`.
+        head: the numbers above the page; no ε covers scores, so that only trusted people see them.
 
     Raises:
         UserError: the run has no model, the port is taken, or there is no such host.
@@ -59,7 +62,7 @@ def build_server(
     app = App(
         batcher,
         name=name,
-        page=render_page("serve.html", title=name),
+        page=render_page("serve.html", title=name, head=head),
         seconds=seconds,
         hosts=[host, *hosts],
         is_everywhere=_is_any(host),

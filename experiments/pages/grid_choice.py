@@ -59,7 +59,7 @@ def choice_of_settings(
         return []
     rows = [_row(key, entries[key], grids[key]) for key in keys]
     pictures = [_picture(key, grids[key]) for key in keys] if has_pictures else []
-    table = PartTable.of_texts("Grids", HEADER, rows)
+    table = PartTable.of_texts("Grids", HEADER, rows, 3)
     return [Part(TITLE, [EXPLANATION], [each for each in pictures if each], [table])]
 
 

@@ -162,5 +162,5 @@ def _roc(curves: Mapping[Tuple[str, str, str], Any], attack: str, name: str, sai
         axes.set(xscale="log", yscale="log", xlim=(least, 1), ylim=(least, 1.05))
         axes.grid(False, which="minor")
 
-    return Panel("false-positive rate", f"true-positive rate: {said}", lambda e: bool(of(e)), draw,
-                 frame)  # fmt: skip
+    return Panel("false-positive rate", "true-positive rate", lambda e: bool(of(e)), draw, frame,
+                 said)  # fmt: skip

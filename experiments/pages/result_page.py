@@ -117,7 +117,7 @@ def _trade(entries: Mapping[Key, Entry]) -> List[Part]:
         "depends on what else the machine did, and the processor's leaves out a GPU's; "
         "Environment lists the machines.",
         pictures_by_place(here, panels),
-        PartTable.of_texts("The same as numbers", TRADE, list(map(_paid, sorted(here.items())))),
+        PartTable.of_texts("The same as numbers", TRADE, list(map(_paid, sorted(here.items()))), 3),
     )
 
 

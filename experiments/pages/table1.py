@@ -5,8 +5,9 @@ from __future__ import annotations
 import math
 from typing import Dict, List, Mapping, NamedTuple, Optional, Sequence
 
+from edp_mx.reports.footnotes import footnotes, mark_of
 from edp_mx.reports.report_parts import MISSING, Cell, Part, PartTable
-from edp_mx.reports.summary import footnotes, log10_or_infinity, stars_of
+from edp_mx.reports.summary import log10_or_infinity
 from edp_mx.runs.file_types import StatedBound
 from edp_mx.runs.measurements import Spread
 from experiments.tables.methods import METHODS
@@ -25,8 +26,8 @@ EXPLANATION = (
     "another corpus; LiRA's AUC is the largest of its variants', and its TPR the largest share of "
     "members that one of them finds at a false-positive rate of 1 %. Where fewer runs were "
     "attacked than were trained, their number stands behind. An ε as published is the paper's "
-    "count with its δ; the one that holds is of what really ran, and where it is ∞, the number "
-    "behind it would hold under the condition that its stars name. Stars behind ∞ say why."
+    "count with its δ; the one that holds is of what really ran. A letter behind an ε leads to the "
+    "condition without which it is ∞; behind ∞, to the reason."
 )
 
 
@@ -120,7 +121,7 @@ def _printed(paper: Optional[float], sign: str = "") -> str:
 
 
 def _published(entry: Optional[Entry], paper: Optional[float], notes: List[str]) -> Cell:
-    """log10 of the ε as published; where it is ∞ in spite of noise, stars give the reason."""
+    """log10 of the ε as published; where it is ∞ in spite of noise, a mark gives the reason."""
     if entry is None:
         return Cell(MISSING, _printed(paper))
     bound = _largest(entry, "as_published")
@@ -128,7 +129,7 @@ def _published(entry: Optional[Entry], paper: Optional[float], notes: List[str])
 
 
 def _holds(entry: Optional[Entry], notes: List[str]) -> Cell:
-    """log10 of the ε that holds; where it is ∞, with the conditional ε or the reason."""
+    """log10 of the ε that holds; where it is ∞, the conditional ε with a mark, or the reason."""
     if entry is None:
         return Cell()
     holds, granted = _largest(entry, "holds"), _largest(entry, "holds_if")
@@ -136,7 +137,7 @@ def _holds(entry: Optional[Entry], notes: List[str]) -> Cell:
         return Cell(_as_text(entry, holds, notes), "", log10_or_infinity(holds))
     text, value = _as_text(entry, granted, notes), log10_or_infinity(granted)
     if math.isfinite(value):
-        text = f"∞ ({text}{stars_of(granted, notes)})"
+        text += mark_of(granted, notes)
     return Cell(text, "", value)
 
 
@@ -144,7 +145,7 @@ def _as_text(entry: Entry, bound: StatedBound, notes: List[str]) -> str:
     value = log10_or_infinity(bound)
     if math.isfinite(value):
         return f"{value:.1f}"
-    return "∞" if entry.records[0].mechanism == "none" else f"∞{stars_of(bound, notes)}"
+    return "∞" if entry.records[0].mechanism == "none" else f"∞{mark_of(bound, notes)}"
 
 
 def _largest(entry: Entry, name: str) -> StatedBound:
@@ -168,7 +169,7 @@ def table1(entries: Mapping[Key, Entry], keys: Sequence[Key], *, has_empty: bool
     shown = [row for row in rows if has_empty or not row.is_empty]
     families = dict.fromkeys(row.family for row in shown)
     tables = [
-        PartTable(each.upper(), HEADER, [row.cells for row in shown if row.family == each])
+        PartTable(each.upper(), HEADER, [row.cells for row in shown if row.family == each], 2)
         for each in families
     ]
     return Part("Table 1", [EXPLANATION], tables=tables, notes=footnotes(notes))

@@ -93,21 +93,19 @@ def test_the_others_are_relative_to_sgd():
     assert list(cells.values()) == [
         "ATIS", "eDP-SGD, no decay, the paper's ε", "5.70 (5.40–6.00)", "57.0 (1 run)",
         # t(0.975, 2) · √((2 (1/6)² + 2 (0.3/5.7)²) / 2) · 0.95 · √(1/2 + 1/2)
-        "-5.0 ±71.4 [-12.9]", "-5.0 [-8.26]", "4.4 [4.4]", "∞ (10.4*)", "75.0 (1 run)",
+        "-5.0 ±71.4 [-12.9]", "-5.0 [-8.26]", "4.4 [4.4]", "10.4ᵃ", "75.0 (1 run)",
         "8.3 (1 run)", "1,000", "2"]  # fmt: skip
-    assert part.notes == ["* would hold if α were so"]
+    assert part.notes == ["ᵃ only if α were so; otherwise ∞"]
     said = {"epsilon": None, "log10_epsilon": None, "reason": "the noise is too small"}
     without = edp(0, 0.05, **PUBLISHED)
     cells, part = row([changed(without, holds=said, holds_if=said)], (), "edp_none")
-    assert cells["log₁₀ ε that holds"] == "∞*"
-    assert part.notes == ["* ∞: the noise is too small"]
+    assert cells["log₁₀ ε that holds"] == "∞ᵃ"
+    assert part.notes == ["ᵃ ∞: the noise is too small"]
     lower, higher = ({"epsilon": 10.0**x, "log10_epsilon": x, "conditions": ["so"]} for x in (1, 2))
     cells, _ = row([changed(without, holds=higher, holds_if=lower)], (), "edp_none")
     assert cells["log₁₀ ε that holds"] == "2.0"  # what holds, not what would
     exact, _ = row(*made(), "dp_sgd")
-    assert exact["ΔSER %"].startswith("+400.0 ±") and exact["log₁₀ ε that holds"].startswith(
-        "∞ (0.9*"
-    )
+    assert exact["ΔSER %"].startswith("+400.0 ±") and exact["log₁₀ ε that holds"] == "0.9ᵇ"
 
 
 def test_of_lira_s_variants_the_one_that_tells_members_best_counts():
@@ -277,11 +275,14 @@ def test_the_page_is_whole_and_needs_nothing_from_elsewhere(tmp_path):
     page = Page(text)
     assert page.open == [] and "<b>" not in text and "&lt;b&gt;&amp;" in text
     rows = [[" ".join(cell.split()) for cell in line] for line in page.rows]
-    assert list(HEADER) in rows
-    (found,) = (line for line in rows if line[1] == "eDP-SGD, no decay, the paper's ε" and
-                line[2].startswith("5.70"))  # fmt: skip
-    assert found[3:9] == ["57.0 (1 run)", "-5.0 ±71.4 [-12.9]", "-5.0 [-8.26]", "4.4 [4.4]",
-                          "∞ (10.4*)", "75.0 (1 run)"]  # fmt: skip
+    assert ["corpus, method", *HEADER[2:]] in rows
+    (found,) = (line for line in rows if line[0] == "ATIS eDP-SGD, no decay, the paper's ε" and
+                line[1].startswith("5.70"))  # fmt: skip
+    assert found[2:8] == ["57.0 (1 run)", "-5.0 ±71.4 [-12.9]", "-5.0 [-8.26]", "4.4 [4.4]",
+                          "10.4a", "75.0 (1 run)"]  # fmt: skip
+    (target,) = (attrs["href"] for tag, attrs in page.tags if attrs.get("aria-label") == "note a"
+                 and attrs["href"].startswith("#note-2-"))  # fmt: skip
+    assert target[1:] in [attrs.get("id") for _, attrs in page.tags]
     assert not re.search(r"(?:src|href)=.https?:|@import|url\((?!#)", text)
     pictures = [attrs for tag, attrs in page.tags if tag == "svg"]
     assert len(pictures) > 5 and all(attrs["aria-label"] for attrs in pictures)

@@ -94,7 +94,7 @@ def test_the_report_shows_the_times_that_are_recorded(tmp_path):
     times.write_text(json.dumps([times_row()]))
     out = tmp_path / "report.html"
     edp_mx("experiments.report", folder, "--times", times, "--out", out)
-    assert "≈ 35.0 (26.2–52.5)" in out.read_text()
+    assert "≈ 35.0 (26.2–52.5)" in out.with_suffix(".md").read_text()
     edp_mx("experiments.report", folder, "--times", tmp_path / "none.json", "--out", out)
     assert "≈ 35.0" not in out.read_text()
     times.write_text("{}")

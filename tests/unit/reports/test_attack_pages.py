@@ -158,7 +158,7 @@ def bound(log10, *conditions):
 @pytest.fixture(autouse=True)
 def believed(monkeypatch):
     """Take `privacy.json` as it stands; the runs here have no ledger, and an ε of our choice."""
-    for module in ("attack_epsilon", "attack_page", "summary"):
+    for module in ("attack_epsilon", "run_head", "summary"):
         name = f"edp_mx.reports.{module}.privacy_of"
         monkeypatch.setattr(name, lambda run, notes: run.load(Privacy))
 
@@ -179,11 +179,11 @@ def run_with(folder, generator, holds_if, **origin):
 def test_the_page_has_the_scores_and_the_epsilon_of_its_run(generator, tmp_path, monkeypatch):
     run, _ = run_with(tmp_path / "run", generator, bound(0.9, "the words were public"))
     html = write_report(run.path / "attack-threshold").read_text()
-    row = html[html.index("Its test scores and its ε") :]
-    cells = re.findall(r"<td[^>]*>([^<]*)</td>", row)[:6]
-    assert cells == ["10.00", "90.00", "80.00", "25,100", "∞ (7.94*)", "0.001"]
-    assert "* would hold if the words were public" in row
-    monkeypatch.setattr("edp_mx.reports.attack_page.privacy_of", privacy_of)
+    values = re.findall(r'class="value">([^<]*) <small>([^<]*)</small>', html)
+    (auc,) = {each.auc.value for each in read_attack(run.path / "attack-threshold").results[:1]}
+    assert values == [("10.00 %", "SER"), ("7.94*", "ε"), (f"{100 * auc:.1f} %", "AUC")]
+    assert "* Only if the words were public; otherwise ∞." in html and "at δ = 0.001" in html
+    monkeypatch.setattr("edp_mx.reports.run_head.privacy_of", privacy_of)
     html = write_report(run.path / "attack-threshold").read_text()
     assert "No ε: " in html and "ledger.jsonl is missing" in html and "7.94" not in html
 
@@ -213,10 +213,10 @@ def test_what_holds_on_a_condition_is_said_as_edp_mx_compare_says_it(generator, 
     _, _, *others, _, other_first, other_second, weak = compare(runs).splitlines()
     assert "above 100 is no protection" in weak
     said = [row.split("|")[-2].strip() for row in rows]
-    assert said == ["∞ (8*)", "∞ (7.9 bn**)", "∞"]
+    assert said == ["8ᵃ", "7.9 bnᵇ", "∞"]
     assert said == [row.split("|")[-2].strip() for row in others]
     assert (first, second) == (other_first, other_second)
-    assert first == "* would hold if the words were public; the lengths were"
+    assert first == "ᵃ only if the words were public; the lengths were; otherwise ∞"
     plot_attacks(points_of(runs), tmp_path / "all.png")
     values = [row["log10_holds_if"] for row in read_table(tmp_path / "all.csv")]
     assert values == [str(math.log10(8)), "9.9", ""]

@@ -1,5 +1,6 @@
 """The page of a run says what its files say."""
 
+import html
 import json
 
 import pytest
@@ -57,6 +58,8 @@ def test_attacks_and_the_run_without_privacy_stand_on_the_page(made, generator):
     write_run_page(run, parts_of_attacks(run))
     page = (run.path / "report.html").read_text()
     assert "Attacks" not in page and "without privacy (free)" not in page
+    attack = f"edp-mx attack '{run.path}'"  # in the head, and among the commands
+    assert html.unescape(page).count(attack) == 2
     scores = made_scores(generator, 60, gap=1.5)
     found = write_outcome(run, "threshold", threshold_attacks(scores), scores, facts={})
     write_json(run.path / "attack-lira" / "attack.json", {"attack": "lira"})  # damaged
@@ -74,7 +77,11 @@ def test_attacks_and_the_run_without_privacy_stand_on_the_page(made, generator):
     write_run_page(run, parts_of_attacks(run))
     page = (run.path / "report.html").read_text()
     auc = 100 * found["results"][0]["auc"]["value"]
-    assert f"members from others in {auc:.0f} of 100 pairs" in page and f"{auc:.1f} (" in page
+    assert f"members from others in {auc:.0f} of 100 pairs" in page and f"{auc:.1f} %" in page
     assert "attack-lira cannot be shown" in page
     assert "10 times" in page and "9.97" in page
     assert "without privacy (free)" in page and "4.56" in page
+    other.write("record", changed(record_of("mine", "bert", mechanism="none"), epochs=4))
+    write_run_page(run)
+    page = (run.path / "report.html").read_text()
+    assert "without privacy (free, another model: BERT)" in page

@@ -1,0 +1,107 @@
+"""The head of a page of runs: what privacy costs, how many runs have it, and what leaks."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from statistics import median
+from typing import Dict, Iterable, List, Sequence, Tuple
+
+from edp_mx.reports.explanation import MODERATE, STRONG
+from edp_mx.reports.headlines import Bar, Headline
+from edp_mx.reports.run_head import CHANCE, GOOD, LEAKS, PRIVATE, bars_of_scores
+from edp_mx.runs.attack_files import AttackRecord
+from edp_mx.runs.file_types import Record
+from edp_mx.runs.measurements import epsilon_of
+from edp_mx.runs.record import run_id, validation_cost
+
+PRICED, FREE = f"at ε up to {MODERATE:g}", "without privacy"
+
+
+def head_of_records(records: Sequence[Record], attacks: Sequence[AttackRecord]) -> List[Headline]:
+    """Return the three numbers; an ε on conditions counts as if these were granted."""
+    return [_how_good(records), _how_private(records), _how_leaky(records, attacks)]
+
+
+def _how_good(records: Sequence[Record]) -> Headline:
+    """The score with and without privacy, the median over corpora that have both."""
+    (name, _), *_ = Counter(record.task.name for record in records).most_common()
+    its = [record for record in records if record.task.name == name]
+    task = its[0].task
+    metric, pairs = task.metric, list(_pairs(its))
+    better = f"{'Less' if metric.is_error else 'More'} is better; no ε covers these scores."
+    if not pairs:
+        best = min(its, key=validation_cost)
+        value = best.test[metric.key]
+        said = f"No corpus has both a run {PRICED} and one {FREE}; this is the best on validation."
+        bars = bars_of_scores(metric, {best.name: value})
+    else:
+        scores = {
+            side: median(each.test[metric.key] for each in its)
+            for side, its in zip((PRICED, FREE), zip(*pairs))
+        }
+        value, bars = scores[PRICED], bars_of_scores(metric, scores)
+        said = f"Of each corpus the run that is best on validation; the median of {_many(pairs)}."
+    return Headline(GOOD, metric.said(value), metric.name, bars, [said, better])
+
+
+def _pairs(records: Sequence[Record]) -> Iterable[Tuple[Record, Record]]:
+    """The best run with and without privacy of each corpus, at the largest n that has both."""
+    found: Dict[str, Dict[int, Dict[str, List[Record]]]] = defaultdict(lambda: defaultdict(dict))
+    for record in records:
+        side = _side(record)
+        if side:
+            found[record.corpus][record.n].setdefault(side, []).append(record)
+    for sizes in found.values():
+        both = [n for n, sides in sizes.items() if len(sides) == 2]
+        if both:
+            sides = sizes[max(both)]
+            priced, free = (min(sides[side], key=validation_cost) for side in (PRICED, FREE))
+            yield priced, free
+
+
+def _side(record: Record) -> str:
+    if record.mechanism == "none":
+        return FREE
+    return PRICED if epsilon_of(record) <= MODERATE else ""
+
+
+def _how_private(records: Sequence[Record]) -> Headline:
+    epsilons = [epsilon_of(record) for record in records if record.mechanism != "none"]
+    counts = {
+        PRICED: sum(each <= MODERATE for each in epsilons),
+        f"of these up to {STRONG:g}": sum(each <= STRONG for each in epsilons),
+        "above, or ∞": sum(each > MODERATE for each in epsilons),
+        FREE: len(records) - len(epsilons),
+    }
+    bars = [
+        Bar(name, f"{count:,}", count / len(records), i == 0)
+        for i, (name, count) in enumerate(counts.items())
+    ]
+    says = ["Each at its own δ; an ε that holds on conditions counts as if they were granted."]
+    return Headline(PRIVATE, f"{counts[PRICED]:,}", f"of {len(records):,} runs", bars, says)
+
+
+def _how_leaky(records: Sequence[Record], attacks: Sequence[AttackRecord]) -> Headline:
+    """The largest AUC of the attacks on a run, the median over runs with and without privacy."""
+    sides = {run_id(record): _side(record) for record in records}
+    largest: Dict[str, Dict[str, float]] = defaultdict(dict)
+    for each in attacks:
+        values = [found.auc.value for found in each.success.values()]
+        its = largest[sides.get(each.run, "")]
+        its[each.run] = max([its.get(each.run, 0.0), *values])
+    shown = [(side, list(largest[side].values())) for side in (PRICED, FREE) if largest[side]]
+    if not shown:
+        says = ["How well can somebody with a model tell who was trained on? This measures it:"]
+        return Headline(LEAKS, "not measured", says=says, command="edp-mx attack RUN")
+    bars = [
+        Bar(side, f"{100 * median(values):.1f} %", median(values), i == 0)
+        for i, (side, values) in enumerate(shown)
+    ]
+    bars.append(Bar("a blind guess", f"{100 * CHANCE:.0f} %", CHANCE))
+    said = " and ".join(f"{len(values)} runs {side}" for side, values in shown)
+    says = [f"Of each run the largest AUC of the attacks on it; the median of {said}."]
+    return Headline(LEAKS, bars[0].text, "AUC", bars, says)
+
+
+def _many(pairs: Sequence[object]) -> str:
+    return f"{len(pairs)} corpora" if len(pairs) > 1 else "one corpus"

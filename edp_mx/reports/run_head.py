@@ -1,0 +1,139 @@
+"""The head of the pages of a run: its score, its ε, and what attacks on it found."""
+
+from __future__ import annotations
+
+import math
+import shlex
+from typing import List, Mapping, Optional, Sequence, Tuple
+
+from edp_mx.dp.accounting.lognumber import LogNumber
+from edp_mx.errors import UserError
+from edp_mx.reports.explanation import MODERATE, STRONG
+from edp_mx.reports.headlines import SCALE, Bar, Headline
+from edp_mx.reports.run_without_privacy import name_beside, without_privacy
+from edp_mx.runs.attack_files import AttackOutcome, AttackResult
+from edp_mx.runs.attack_records import read_attack
+from edp_mx.runs.file_types import Privacy, Results
+from edp_mx.runs.recount import privacy_of
+from edp_mx.runs.run_directory import RunDirectory
+from edp_mx.tasks.task import Metric
+
+GOOD, PRIVATE, LEAKS = "How good", "How private", "How much leaks"
+CHANCE = 0.5  # the AUC of a guess
+
+
+def head_of(run: RunDirectory, attacks: Optional[Sequence[AttackOutcome]] = None) -> List[Headline]:
+    """Return the three numbers of a finished run.
+
+    Args:
+        attacks: those to show; None for all that were made on the run.
+    """
+    shown = attacks_on(run) if attacks is None else attacks
+    try:
+        private = how_private(privacy_of(run, []))
+    except UserError as error:  # the rest is no worse for it
+        private = Headline(PRIVATE, "not known", says=[f"No ε: {error}."])
+    return [_how_good(run), private, _how_leaky(run, shown)]
+
+
+def attacks_on(run: RunDirectory) -> List[AttackOutcome]:
+    """Return the outcomes of the attacks on a run, without those that cannot be read."""
+    found = []
+    for path in sorted(run.path.glob("attack-*/attack.json")):
+        try:
+            found.append(read_attack(path.parent))
+        except (UserError, KeyError, TypeError):
+            continue  # the page's part on attacks says so
+    return [each for each in found if each.results]
+
+
+def verdict_of(result: AttackResult) -> str:
+    """Return the meaning of an attack's success, in words."""
+    right, found = 100 * result.auc.value, 100 * result.tpr.value
+    return (
+        f"Somebody with the model tells members from others in {right:.0f} of 100 pairs; chance "
+        f"is 50. With one false alarm in 100 others, {found:.0f} of 100 members are found; chance "
+        f"is 1 ({result.name})."
+    )
+
+
+def bars_of_scores(metric: Metric, scores: Mapping[str, float]) -> List[Bar]:
+    """Return a bar for each score by its name, our own first; shares are out of 100 %."""
+    whole = max([1.0 if metric.is_share else 0.0, *scores.values()]) or 1.0
+    return [
+        Bar(name, metric.said(value), value / whole, i == 0)
+        for i, (name, value) in enumerate(scores.items())
+    ]
+
+
+def bars_of_epsilons(epsilons: Mapping[str, LogNumber]) -> List[Bar]:
+    """Return a bar for each ε by its name, our own first, and for those that have a name."""
+    known = {"counts as strong up to": LogNumber(math.log(STRONG)),
+             "counts as moderate up to": LogNumber(math.log(MODERATE))}  # fmt: skip
+    return [
+        Bar(name, each.short(narrow=True), _share(each), i == 0)
+        for i, (name, each) in enumerate({**epsilons, **known}.items())
+    ]
+
+
+def _share(epsilon: LogNumber) -> float:
+    """Where it lies on a logarithmic scale from 0.1 on."""
+    decades = epsilon.log10
+    return 1.0 if decades is None else min(1.0, max(0.02, (decades + 1) / SCALE))
+
+
+def _how_good(run: RunDirectory) -> Headline:
+    test, baseline, other = run.scores(), run.load(Results).baseline, without_privacy(run)
+    metric = run.task.metric
+    scores = {"this run": test[metric.key]}
+    if other is not None:
+        scores[name_beside(run, other)] = other.scores()[metric.key]
+    if baseline:
+        scores[run.task.describe_constant(baseline)] = baseline[metric.key]
+    better = "less" if metric.is_error else "more"
+    says = [f"On the test part; {better} is better. No ε covers this score."]
+    bars = bars_of_scores(metric, scores)
+    return Headline(GOOD, metric.said(test[metric.key]), metric.name, bars, says)
+
+
+def how_private(privacy: Privacy) -> Headline:
+    """Return the ε of a run, with the condition on which it holds."""
+    bound, says = privacy.holds, []
+    value = mark = ""
+    if privacy.mechanism == "none":
+        says.append("No privacy mechanism ran: nothing limits what can be found out.")
+    elif bound.number.is_infinite and not privacy.holds_if.number.is_infinite:
+        bound, mark = privacy.holds_if, "*"
+        says.append(f"* Only if {'; and if '.join(bound.conditions)}; otherwise ∞.")
+    elif bound.number.is_infinite:
+        says.append(f"∞, because {bound.reason}.")
+    value = bound.number.short(narrow=True) + mark
+    if not bound.number.is_infinite:
+        says.insert(0, f"For {privacy.unit}, at δ = {privacy.delta:.3g}; less is better.")
+    bars = bars_of_epsilons({f"this run{mark}": bound.number})
+    return Headline(PRIVATE, value, "ε", bars, [*says, "The bars are logarithmic."])
+
+
+def _how_leaky(run: RunDirectory, attacks: Sequence[AttackOutcome]) -> Headline:
+    if attacks:
+        found = [(each.attack, each.results[0]) for each in attacks]
+        return how_leaky(sorted(found, key=lambda pair: -pair[1].auc.value))
+    says = ["How well can somebody with the model tell who was trained on? This measures it:"]
+    command = f"edp-mx attack {shlex.quote(str(run.path))}"
+    return Headline(LEAKS, "not measured", says=says, command=command)
+
+
+def how_leaky(found: Sequence[Tuple[str, AttackResult]]) -> Headline:
+    """Return the success of attacks, by their names, of which the first is the head's number."""
+    bars = [
+        Bar(name, f"{100 * each.auc.value:.1f} %", each.auc.value, i == 0)
+        for i, (name, each) in enumerate(found)
+    ]
+    first = found[0][1]
+    right, low, high = (100 * getattr(first.auc, name) for name in ("value", "low", "high"))
+    says = [
+        f"In {right:.0f} of 100 pairs of a member and another, an attack by {first.name} tells "
+        f"which is which; interval: {low:.1f} to {high:.1f} %."
+    ]
+    bars.append(Bar("a blind guess", f"{100 * CHANCE:.0f} %", CHANCE))
+    return Headline(LEAKS, f"{right:.1f} %", "AUC", bars, says)
