@@ -19,6 +19,7 @@ from edp_mx.reports.figures import (
     draw_histograms,
     label_axes,
     save_figure,
+    set_roc_axes,
 )
 from edp_mx.runs.run_directory import RunDirectory
 from edp_mx.runtime.files import write_csv
@@ -48,8 +49,7 @@ def plot_roc(guessed: SavedGuesses, folder: Path) -> Figure:
             linestyle=style,
             label=f"{name}, AUC {100 * area(whole[name]):.1f} %",
         )
-    axes.plot([least, 1], [least, 1], color="grey", linewidth=0.8, label="chance")
-    axes.set(xscale="log", yscale="log", xlim=(least, 1), ylim=(least, 1.05))
+    set_roc_axes(axes, least)
     label_axes(axes, "false-positive rate", "true-positive rate", legend=False)
     figure.legend(loc="outside lower center", frameon=False, fontsize=8, handlelength=3)
     save_figure(figure, folder / "roc.png")

@@ -41,7 +41,7 @@ def write_statement(path: Path) -> Tuple[Path, Path]:
         *parts_on_protection(account.spent),
         *parts_of_attacks(run),
         Part("To check it", commands=commands(run, "explain", "account")),
-        Part("Signed", [f"Name {_SIGNATURE}", f"Date and signature {_SIGNATURE}"]),
+        Part("Signed", [f"Name {_SIGNATURE} date and signature {_SIGNATURE}"]),
     ]
     title = f"Statement of privacy: {run.path.resolve().name}"
     privacy_of(run, notes)

@@ -18,6 +18,7 @@ from typing import (
 
 from matplotlib.axes import Axes
 
+from edp_mx.reports.figures import set_roc_axes
 from edp_mx.runs.attack_files import AttackRecord
 from edp_mx.runs.measurements import Spread, granted, spread_of
 from edp_mx.runs.record import run_id
@@ -157,10 +158,7 @@ def _roc(curves: Mapping[Tuple[str, str, str], Any], attack: str, name: str, sai
                       linestyle=style.linestyle, linewidth=1.2)  # fmt: skip
 
     def frame(axes: Axes) -> None:
-        least = 1e-3
-        axes.plot([least, 1], [least, 1], color="grey", linewidth=0.8)
-        axes.set(xscale="log", yscale="log", xlim=(least, 1), ylim=(least, 1.05))
-        axes.grid(False, which="minor")
+        set_roc_axes(axes, 1e-3)
 
     return Panel("false-positive rate", "true-positive rate", lambda e: bool(of(e)), draw, frame,
                  said)  # fmt: skip

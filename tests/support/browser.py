@@ -48,20 +48,22 @@ class Browser:
                 return answer["result"]
             self.events.append(answer)
 
-    def open(self, path, *, width, scheme="light"):
-        """Shows a page in a window of that width, and waits until it is there."""
-        metrics = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": width < 600}
+    def open(self, page, *, width, scheme="light", media="", height=900):
+        """Shows a file, or an address, in a window of that width, and waits until it is there."""
+        metrics = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 600}
         self.call("Emulation.setDeviceMetricsOverride", **metrics)
         feature = {"name": "prefers-color-scheme", "value": scheme}
-        self.call("Emulation.setEmulatedMedia", features=[feature])
+        self.call("Emulation.setEmulatedMedia", media=media, features=[feature])
         self.events.clear()
-        self.call("Page.navigate", url=path.resolve().as_uri())
+        url = page if isinstance(page, str) else page.resolve().as_uri()
+        self.call("Page.navigate", url=url)
         while not any(event.get("method") == "Page.loadEventFired" for event in self.events):
             self.events.append(self._receive())
 
     def run(self, script):
-        """The value of a script in the page."""
-        answer = self.call("Runtime.evaluate", expression=script, returnByValue=True)
+        """The value of a script in the page, waited for where it is promised."""
+        answer = self.call("Runtime.evaluate", expression=script, returnByValue=True,
+                           awaitPromise=True)  # fmt: skip
         assert "exceptionDetails" not in answer, answer
         return answer["result"].get("value")
 

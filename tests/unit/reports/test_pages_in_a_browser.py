@@ -1,26 +1,35 @@
 """The pages in a real browser: any width, light and dark, sorted by a click, without a network."""
 
 import json
+from itertools import product
 
 import numpy as np
 import pytest
 from support.browser import CHROMIUM, Browser
 from support.commands import ROOT, edp_mx
+from support.layout import FAULTS, STICKY
 from support.made_ledgers import plan_with, write_plan
 from support.membership import made_scores
 from support.records import changed, kept, record_of
+from support.serving import Model, serving
 
 from edp_mx.attacks.directory import write_outcome
 from edp_mx.attacks.membership.thresholds import threshold_attacks
+from edp_mx.data.utterance import Utterance
 from edp_mx.dp.accounting.guarantee import guarantee
 from edp_mx.reports.attack_page import write_report
 from edp_mx.reports.attacks_of_run import parts_of_attacks
+from edp_mx.reports.headlines import Bar, Headline
 from edp_mx.reports.run_page import write_run_page
+from edp_mx.reports.statement import write_statement
 from edp_mx.runs.run_directory import RunDirectory
+from edp_mx.tasks.intent_slot.understanding import Understanding
 
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="needs Chromium: apt-get install chromium")
-WIDTHS = (390, 1280, 1600)
-EACH_PAGE = pytest.mark.parametrize("place", [0, 1, 2], ids=["results", "attack", "run"])
+WIDTHS = (390, 768, 1280, 1600)
+SAID = "wake me at nine tomorrow"
+NAMES = ("results", "attack", "run", "statement")
+EACH_PAGE = pytest.mark.parametrize("place", range(len(NAMES)), ids=NAMES)
 
 
 @pytest.fixture(scope="module")
@@ -32,7 +41,7 @@ def browser(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def pages(tmp_path_factory):
-    """The page of results, that of an attack on a run with a long name, and the run's own."""
+    """Those of results, of an attack on a run with a long name, of the run, and its statement."""
     folder = tmp_path_factory.mktemp("pages")
     curve = {"epoch": [1, 2, 3], "loss": [3.0, 2.0, 1.5], "validation_ser": [0.9, 0.5, 0.4],
              "noise_multiplier": [1.0, 0.5, 0.25], "clipped_fraction": [1.0, 0.9, 0.8]}  # fmt: skip
@@ -52,8 +61,11 @@ def pages(tmp_path_factory):
     scores = made_scores(np.random.default_rng(3), 60, gap=1.0)
     facts = {"sha256": "a" * 64}
     write_outcome(run, "threshold", threshold_attacks(scores), scores, facts=facts)
+    page = page_of_a_finished(run)
     attack = write_report(run.path / "attack-threshold")
-    return [results, attack, page_of_a_finished(run)]
+    run.weights.touch()
+    run.write("vocabulary", {})
+    return [results, attack, page, write_statement(run.path)[0]]
 
 
 def page_of_a_finished(run):
@@ -87,13 +99,42 @@ def test_a_page_fits_any_width_and_needs_no_network(browser, pages, place):
 
 
 @EACH_PAGE
+def test_no_text_is_cut_covered_or_pale(browser, pages, place):
+    for width, scheme in product(WIDTHS, ("light", "dark")):
+        browser.open(pages[place], width=width, scheme=scheme)
+        assert browser.run(FAULTS) == [], (width, scheme)
+        assert browser.run("document.querySelectorAll('.head .value').length") == 3
+    browser.open(pages[place], width=680, scheme="dark", media="print")
+    assert browser.run(FAULTS) == []
+
+
+def test_faults_are_found(browser, tmp_path):
+    page = tmp_path / "page.html"
+    page.write_text(
+        "<p style='color: #888'>pale</p><p style='width: 9999px'>wide</p><div style='overflow-x: "
+        "auto'>scrolls</div><section style='width: 9px'>cut</section><svg width=90><text x=2 y=20>"
+        "one</text><text x=9 y=20>other</text><text x=80 y=20>beyond</text></svg>"
+    )
+    browser.open(page, width=390)
+    found = {(what, text) for what, text, _ in browser.run(FAULTS)}
+    assert found == {("too wide", ""), ("pale", "pale"), ("cut", "cut"), ("on other text", "one"),
+                     ("cut", "beyond")}  # fmt: skip
+
+
+@pytest.mark.parametrize("place", [0, 1])
+def test_the_header_and_the_first_column_stay_where_a_table_scrolls(browser, pages, place):
+    browser.open(pages[place], width=390, height=200)
+    assert browser.run(STICKY) == [True, 0, 0, True]
+
+
+@EACH_PAGE
 def test_every_picture_has_words_and_is_no_wider_than_the_page(browser, pages, place):
     browser.open(pages[place], width=390)
     pictures = browser.run(
         "[...document.querySelectorAll('svg, img')].map(each => [each.getAttribute('role'), "
         "each.getAttribute('aria-label'), each.getBoundingClientRect().right])"
     )
-    assert len(pictures) >= 4
+    assert len(pictures) >= 4 or NAMES[place] == "statement"
     for role, words, right in pictures:
         assert role == "img" and len(words) > 5 and right <= 390
         assert ":  " not in words
@@ -103,7 +144,7 @@ def test_every_picture_has_words_and_is_no_wider_than_the_page(browser, pages, p
         "Math.min(...[...document.querySelectorAll('svg text')].map(each => "
         "each.getBoundingClientRect().height).filter(height => height))"
     )
-    assert smallest > 8  # pixels, of a line
+    assert smallest is None or smallest > 8  # pixels, of a line
 
 
 def test_dark_and_light_have_their_colours(browser, pages):
@@ -134,6 +175,45 @@ def test_a_click_on_a_column_sorts_by_it(browser, pages):
     assert browser.run(script) == ["50.00", "7.00", "6.00"]
     said = browser.run("document.querySelector('#runs th:nth-child(3)').getAttribute('aria-sort')")
     assert said == "descending"
+
+
+class Understander(Model):
+    """A model that finds a slot at the end of all that is said."""
+
+    def __call__(self, utterances):
+        return list(map(self.understand, utterances))
+
+    @staticmethod
+    def understand(tokens):
+        slots = (*["O"] * (len(tokens) - 2), "B-time", "I-time")
+        return Understanding(Utterance(tuple(tokens), slots, "wake"), 0.973, (0.5,))
+
+
+def ask(browser, text):
+    """What the server's page shows for a text, once it has answered."""
+    return browser.run(
+        f"""(async () => {{ const answer = document.getElementById("answer");
+        const seen = new Promise(done =>
+          new MutationObserver(done).observe(answer, {{childList: true}}));
+        document.getElementById("text").value = {json.dumps(text)};
+        document.querySelector("form").requestSubmit();
+        await seen; return answer.innerText; }})()"""
+    )
+
+
+def test_the_server_s_page_marks_slots_and_an_empty_question_clears_the_answer(browser):
+    head = [Headline("How good", "9 %", "SER", [Bar("this run", "9 %", 0.09, True)], ["So so."])]
+    with serving(Understander(), head=head) as running:
+        for width, scheme in product((390, 1280), ("light", "dark")):
+            browser.open(f"http://127.0.0.1:{running.port}/", width=width, scheme=scheme)
+            said = ask(browser, SAID)
+            assert "wake" in said and "97 %" in said and "confidence" in said
+            marked = browser.run("[...document.querySelectorAll('mark')].map(m => m.textContent)")
+            assert marked == ["nine tomorrow time 50 %"]
+            assert browser.run(FAULTS) == []
+        assert browser.run("document.querySelectorAll('thead th[scope=col]').length") == 4
+        assert browser.run("document.querySelector('.head .value').textContent") == "9 % SER"
+        assert ask(browser, " ") == ""
 
 
 def brightness(colour):
