@@ -78,7 +78,6 @@ def set_roc_axes(axes: Axes, least: float) -> None:
     """Make both axes of a ROC curve logarithmic, from `least` on, with the line of chance."""
     axes.plot([least, 1], [least, 1], color="grey", linewidth=0.8, label="chance")
     axes.set(xscale="log", yscale="log", xlim=(least, 1), ylim=(least, 1.05))
-    axes.tick_params(axis="x", pad=7)  # the first labels of both axes meet in the corner
     axes.grid(False, which="minor")
 
 

@@ -1,4 +1,8 @@
-"""Pictures of pages: the panels of figures as SVG, which take the page's colours and its width."""
+"""Pictures of pages: the panels of figures as SVG, which take the page's colours and its width.
+
+They are matplotlib's, since the same figure is also written as PNG, and a chart library in
+JavaScript would lie in each page, where it could show no more of these few curves.
+"""
 
 from __future__ import annotations
 

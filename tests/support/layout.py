@@ -47,9 +47,15 @@ FAULTS = r"""
     if (contrast < 4.5) found.push(["pale", text, contrast]);
   }
   for (const svg of document.querySelectorAll("svg")) {
-    const texts = [...svg.querySelectorAll("text")].map(each => [each.textContent,
-      each.getBoundingClientRect()]);
-    texts.forEach(([text, a], i) => texts.slice(i + 1).forEach(([other, b]) => {
+    const texts = [], inside = document.createTreeWalker(svg, NodeFilter.SHOW_TEXT);
+    while (inside.nextNode()) {
+      range.selectNodeContents(inside.currentNode);
+      const of = inside.currentNode.parentElement.closest("text");
+      if (of && inside.currentNode.data.trim())
+        texts.push([inside.currentNode.data, range.getBoundingClientRect(), of]);
+    }
+    texts.forEach(([text, a, of], i) => texts.slice(i + 1).forEach(([other, b, its]) => {
+      if (of === its) return;
       const wide = Math.min(a.right, b.right) - Math.max(a.left, b.left);
       const high = Math.min(a.bottom, b.bottom) - Math.max(a.top, b.top);
       if (wide > 1 && high > 3) found.push(["on other text", text, other]);

@@ -222,6 +222,17 @@ def test_what_holds_on_a_condition_is_said_as_edp_mx_compare_says_it(generator, 
     assert values == [str(math.log10(8)), "9.9", ""]
 
 
+def test_a_comparison_of_other_utterances_or_models_says_so(generator, tmp_path):
+    runs = [run_with(tmp_path / name, generator, bound(0.9))[0] for name in ("one", "two")]
+    for run, family, digest in zip(runs, ("clc", "bert"), ("a", "b")):
+        run.config.write_text("name: x\ndata: {corpus: atis}\nprivacy: {mechanism: dp_sgd}\n"
+                              f"model: {{family: {family}}}\n")  # fmt: skip
+        run.write("environment", {"fingerprints": {"test": {"key": "k", "digest": digest}}})
+    said = compare(runs)
+    assert "The test parts differ" in said and "different families: bert, clc" in said
+    assert "differ" not in compare(runs[:1]) and "differ" not in compare([runs[0], runs[0]])
+
+
 def test_attacks_on_different_utterances_are_marked(generator, tmp_path):
     run, scores = run_with(tmp_path / "one" / "run", generator, bound(None), size=20)
     same, _ = run_with(tmp_path / "two" / "run", generator, bound(None), size=20, weights="b" * 64)

@@ -39,6 +39,9 @@ def test_it_has_the_same_parts_no_mechanism_and_the_best_validation(made, tmp_pa
     made("worse", ser=0.1, validation=0.3)
     better = made("better", ser=0.2, validation=0.2)  # though its test part says otherwise
     assert without_privacy(mine).path == better.path
+    record = record_of("mine", "bert", mechanism="none", validation=0.1)
+    made("of_another_family").write("record", record)  # comes last, though it is better
+    assert without_privacy(mine).path == better.path
     lines = describe_without_privacy([mine, made("mine_2", mechanism="dp_sgd")])
     said = " ".join(line.strip() for line in lines)
     assert said == "without privacy (better): SER 20.00 %, intent accuracy 90.00 %, slot F1 80.00 %"
