@@ -27,6 +27,7 @@ class Headline:
         value, unit: the number, and what it is one of.
         says: sentences on it.
         command: how to measure it, where it was not.
+        are_decades: whether the bars are logarithmic.
     """
 
     question: str
@@ -35,6 +36,7 @@ class Headline:
     bars: Sequence[Bar] = ()
     says: Sequence[str] = ()
     command: str = ""
+    are_decades: bool = False
 
     def __str__(self) -> str:
         """Return it as a line of Markdown."""

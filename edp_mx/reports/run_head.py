@@ -109,10 +109,9 @@ def how_private(privacy: Privacy) -> Headline:
         says.append(f"∞, because {bound.reason}.")
     value = bound.number.short(narrow=True) + mark
     if not bound.number.is_infinite:
-        at = f"at δ = {privacy.delta:.3g}"
-        says.insert(0, f"For {privacy.unit}, {at}; less is better. The bars are logarithmic.")
+        says.insert(0, f"For {privacy.unit}, at δ = {privacy.delta:.3g}; less is better.")
     bars = bars_of_epsilons({f"this run{mark}": bound.number})
-    return Headline(PRIVATE, value, "ε", bars, says)
+    return Headline(PRIVATE, value, "ε", bars, says, are_decades=True)
 
 
 def _how_leaky(run: RunDirectory, attacks: Sequence[AttackOutcome]) -> Headline:

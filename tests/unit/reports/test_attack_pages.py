@@ -227,7 +227,8 @@ def test_a_comparison_of_other_utterances_or_models_says_so(generator, tmp_path)
     for run, family, digest in zip(runs, ("clc", "bert"), ("a", "b")):
         run.config.write_text("name: x\ndata: {corpus: atis}\nprivacy: {mechanism: dp_sgd}\n"
                               f"model: {{family: {family}}}\n")  # fmt: skip
-        run.write("environment", {"fingerprints": {"test": {"key": "k", "digest": digest}}})
+        parts = {"test": {"key": "k", "digest": digest}}
+        run.write("environment", {"num_workers": 1, "fingerprints": parts})
     said = compare(runs)
     assert "The test parts differ" in said and "different families: bert, clc" in said
     assert "differ" not in compare(runs[:1]) and "differ" not in compare([runs[0], runs[0]])
