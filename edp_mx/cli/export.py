@@ -9,7 +9,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from edp_mx.cli.console import refuse_filled
+from edp_mx.cli.console import add_overrides, refuse_filled
 
 EXAMPLES = """\
 examples:
@@ -25,6 +25,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     add("run_directory", type=Path, metavar="RUN", help="a run directory")
     add("--to", required=True, choices=FORMATS, help="what reads the folder")
     add("--out", type=Path, metavar="DIR", help="a new folder (exported/RUN)")
+    add_overrides(parser, "threshold=0.5 (in model.json)")
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -39,6 +40,8 @@ def run(arguments: argparse.Namespace) -> int:
     out = arguments.out or Path("exported") / path.resolve().name
     refuse_filled(out)
     trained = load_run(path)
+    if arguments.overrides:
+        trained.set_answering(arguments.overrides)
     card = model_card(trained, to=arguments.to)
     {"onnx": write_onnx, "huggingface": write_huggingface}[arguments.to](trained, out)
     write_text(out / CARD, card)

@@ -36,6 +36,9 @@ examples:
   cut -f1 mine.tsv | edp-mx predict RUN -          # one utterance per line, JSON lines out
   edp-mx predict RUN - --format text < mine.txt
 
+An intent or label with less confidence than a threshold becomes "out of scope":
+  edp-mx predict RUN "asdf qwer" --set threshold=0.5 temperature=1.2
+
 A language model continues each text, by default with the likeliest piece each time. --set says how:
 max_pieces, beams, or temperature, top_k, top_p and seed to draw.
   edp-mx predict RUN "name: Aroma, food: Thai <|reply|>" --set beams=4
@@ -53,20 +56,21 @@ class Request(NamedTuple):
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("run_directory", type=Path, metavar="RUN", help="a run directory")
+    parser.add_argument("run_directory", type=Path, metavar="RUN",
+                        help="a run directory, or the folder of an export to ONNX")  # fmt: skip
     parser.add_argument("utterances", nargs="+", metavar="UTTERANCE", help="text, or - for stdin")
     parser.add_argument("--format", choices=("jsonl", "text"),
                         help="of the answers (default: jsonl for stdin, else text)")  # fmt: skip
     parser.add_argument("--json", dest="format", action="store_const", const="jsonl",
                         help="the same as --format jsonl")  # fmt: skip
-    add_overrides(parser, "temperature=0.8 top_p=0.9 (of a language model)")
+    add_overrides(parser, "threshold=0.5, or of a language model temperature=0.8 top_p=0.9")
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Predict each utterance and print it."""
-    from edp_mx.runs.trained_run import load_run
+    from edp_mx.runs.exported.exported_model import load_model
 
-    trained = load_run(arguments.run_directory)
+    trained = load_model(arguments.run_directory)
     if arguments.overrides:
         trained.set_answering(arguments.overrides)
     if arguments.utterances == ["-"]:

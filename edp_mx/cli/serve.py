@@ -1,4 +1,4 @@
-"""Answer over HTTP with the model of a run: POST /predict, GET /health, /metrics and a page.
+"""Answer over HTTP with a model: POST /predict, GET /health, /metrics and a page.
 
 It has neither passwords nor encryption: beyond this machine, put a proxy with both before it.
 """
@@ -13,7 +13,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Sequence
 
-from edp_mx.cli.console import whole
+from edp_mx.cli.console import add_overrides, whole
 from edp_mx.errors import UserError
 from edp_mx.runtime.processes import interrupt
 
@@ -25,13 +25,15 @@ examples:
   edp-mx serve runs/mine --port 8080
   curl -H 'Content-Type: application/json' -d '{"text": "call my parents"}' \\
     http://127.0.0.1:8080/predict
+  edp-mx serve exported/mine --set threshold=0.5    # by ONNX Runtime, without MXNet
   several at once: {"utterances": [{"text": "call mum"}, {"tokens": ["play", "jazz"]}]}
 """
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
-    add("run_directory", type=Path, metavar="RUN", help="a run directory")
+    add("run_directory", type=Path, metavar="RUN",
+        help="a run directory, or the folder of an export to ONNX")  # fmt: skip
     add("--host", default="127.0.0.1", help="where to listen (127.0.0.1: this machine alone)")
     add("--port", type=whole, default=8080, help="0 for any free one (8080)")
     add("--timeout", type=float, default=10.0, metavar="SECONDS",
@@ -41,6 +43,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "(localhost, 127.0.0.1, [::1] and --host are known)")  # fmt: skip
     add("--full-confidences", action="store_true",
         help="answer all digits of confidences, not two: membership attacks read them")  # fmt: skip
+    add_overrides(parser, "threshold=0.5, or of a language model beams=4")
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -50,7 +53,7 @@ def run(arguments: argparse.Namespace) -> int:
     if not 0 < arguments.timeout <= 3600:
         raise UserError(f"--timeout is {arguments.timeout:g}; it must be above 0, at most 3600")
     try:
-        from edp_mx.serving.server import build_server, cut_of, load_model
+        from edp_mx.serving.server import build_server, cut_of, predict_of
     except ModuleNotFoundError as error:
         raise UserError(
             f"edp-mx serve needs {error.name}: pip install 'edp_mx[serve]', or launch/setup.sh"
@@ -58,7 +61,7 @@ def run(arguments: argparse.Namespace) -> int:
     path = arguments.run_directory
     server = build_server(
         path.resolve().name,
-        partial(load_model, path),
+        partial(predict_of, path, arguments.overrides),
         host=arguments.host,
         port=arguments.port,
         seconds=arguments.timeout,

@@ -7,12 +7,10 @@ from functools import partial
 from pathlib import Path
 from typing import Callable, Iterable, Optional, Sequence
 
-from edp_mx.config import load_config
 from edp_mx.data.tokenization import Cut
 from edp_mx.reports.headlines import Headline
 from edp_mx.reports.pages import render_page
-from edp_mx.runs.run_directory import RunDirectory
-from edp_mx.runs.trained_run import load_run
+from edp_mx.runs.exported.exported_model import cut_of_folder, is_exported, load_model
 from edp_mx.serving.app import App
 from edp_mx.serving.batcher import Batcher, Predict
 from edp_mx.serving.connections import Server
@@ -20,16 +18,29 @@ from edp_mx.serving.connections import Server
 MOST_AT_ONCE = 32  # utterances that the model reads together: MXNet keeps the memory that it took
 
 
-def load_model(run: Path) -> Predict:
-    """Return the function that predicts with a run's model; its first call has been made."""
-    predict = partial(load_run(run).predict, most_at_once=MOST_AT_ONCE)
+def predict_of(path: Path, overrides: Sequence[str] = ()) -> Predict:
+    """Return the function that predicts with a model; its first call has been made.
+
+    Args:
+        path: a run, or a folder that was exported for ONNX Runtime.
+        overrides: how it answers, such as `threshold=0.5`.
+    """
+    model = load_model(path)
+    if overrides:
+        model.set_answering(overrides)
+    predict = partial(model.predict, most_at_once=MOST_AT_ONCE)
     predict([["ready"]])  # the first prediction is slow
     return predict
 
 
-def cut_of(run: Path) -> Cut:
-    """Return the function that makes tokens of a text as a run's corpus was cut."""
-    return load_config(RunDirectory.trained(run).config).data.tokens_of
+def cut_of(path: Path) -> Cut:
+    """Return the function that makes tokens of a text as the corpus of a model was cut."""
+    if is_exported(path):
+        return cut_of_folder(path)
+    from edp_mx.config import load_config  # it has MXNet
+    from edp_mx.runs.run_directory import RunDirectory
+
+    return load_config(RunDirectory.trained(path).config).data.tokens_of
 
 
 def build_server(

@@ -233,6 +233,10 @@ class LabellingTask(Task):
     def constant_of(self, labels: Mapping[str, int], num_slots: int) -> Dict[str, Any]:
         """Return `constant_answer` of a corpus with so many of each label, and so many slots."""
 
+    @abstractmethod
+    def answer_of(self, found: Mapping[str, Any]) -> Any:
+        """Return the `tasks.model.Answer` whose `to_dict` gave this."""
+
     def labelled(
         self, references: Sequence[Utterance], guesses: Iterable[Any], vocabulary: Vocabulary
     ) -> List[Utterance]:

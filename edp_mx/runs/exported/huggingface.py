@@ -13,7 +13,8 @@ from edp_mx.errors import UserError
 from edp_mx.models.bert import BERTConfig
 from edp_mx.models.registry import FAMILIES, family_of
 from edp_mx.runs.ancestors import origin_of
-from edp_mx.runs.exported.scripts import ABOUT, about, require_labels, write_scripts
+from edp_mx.runs.exported.exported_model import ABOUT
+from edp_mx.runs.exported.scripts import about, require_labels, write_scripts
 from edp_mx.runs.trained_run import TrainedRun
 from edp_mx.runtime.files import write_json
 from edp_mx.runtime.npz import Arrays

@@ -12,11 +12,10 @@ from edp_mx.models.onnx.graph import Axes, Graph
 from edp_mx.models.onnx.layers import dense
 from edp_mx.models.registry import family_of
 from edp_mx.runs.ancestors import origin_of
-from edp_mx.runs.exported.scripts import ABOUT, about, require_labels, write_scripts
+from edp_mx.runs.exported.exported_model import ABOUT, GRAPH
+from edp_mx.runs.exported.scripts import about, require_labels, write_scripts
 from edp_mx.runs.trained_run import TrainedRun
 from edp_mx.runtime.files import whole_file, write_json
-
-GRAPH = "model.onnx"
 
 
 def write_onnx(trained: TrainedRun, out: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Dict, Optional
 
@@ -11,11 +12,11 @@ from edp_mx.data.tokenization import PATTERNS
 from edp_mx.data.tokenizer import Tokenizer
 from edp_mx.data.utterance import SEPARATOR
 from edp_mx.errors import UserError
+from edp_mx.runs.exported.exported_model import PIECES
 from edp_mx.runs.trained_run import TrainedRun
 from edp_mx.runtime.files import read_bytes, write_text
+from edp_mx.tasks.confidence import Confidence
 
-ABOUT = "model.json"
-PIECES = "pieces.json"  # the tokenizer of one token; a tokenizer.json would be one of whole texts
 _SHIPPED = Path(__file__).parent / "shipped"
 
 
@@ -53,7 +54,9 @@ def about(trained: TrainedRun) -> Dict[str, Any]:
         found.update(words=list(vocabulary.words), characters=list(vocabulary.characters))
     else:
         found.update(_of_pieces(vocabulary.tokenizer, data.max_pieces, vocabulary.template))
-    found["intents"] = list(vocabulary.intents)
+    confidence = trained.model.answering
+    assert isinstance(confidence, Confidence)
+    found.update(asdict(confidence), intents=list(vocabulary.intents))
     if "slots" in trained.model.heads:
         found["slots"] = list(vocabulary.slots)
         chain = trained.model.chain()._asdict()

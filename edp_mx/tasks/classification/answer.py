@@ -13,26 +13,23 @@ class Classified:
     """The label of a text as the model sees it, and how sure it is of each label, best first."""
 
     tokens: Tuple[str, ...]
+    label: str
     confidences: Tuple[Tuple[str, float], ...]
-
-    @property
-    def label(self) -> str:
-        """The most likely label."""
-        return self.confidences[0][0]
 
     def to_dict(self) -> Dict[str, Any]:
         """Return it as `predict` prints it for programs."""
-        (label, confidence), *_ = self.confidences
         return {
             "tokens": list(self.tokens),
-            "label": label,
-            "confidence": confidence,
+            "label": self.label,
+            "confidence": self.confidences[0][1],
             "confidences": dict(self.confidences),
         }
 
     def describe(self) -> str:
         """Return it as `predict` prints it for people, a line for each of the likeliest labels."""
         shown = [f"  {name}  ({share:.1%})" for name, share in self.confidences[:SHOWN]]
+        if self.label != self.confidences[0][0]:
+            shown.insert(0, f"  {self.label}")
         return "\n".join([" ".join(self.tokens), *shown])
 
     def line(self) -> str:

@@ -14,6 +14,7 @@ from edp_mx.data.vocabulary import Vocabulary
 from edp_mx.models.encoder import Encoder
 from edp_mx.models.id_ranges import check_ids
 from edp_mx.tasks.classification.answer import Classified
+from edp_mx.tasks.confidence import Confidence
 from edp_mx.tasks.model import TaskModel, cross_entropy, probabilities
 
 
@@ -21,6 +22,7 @@ class Classifier(TaskModel):
     """An encoder, and a dense layer that scores the labels of a text."""
 
     label_head: nn.Dense
+    answering = Confidence()
 
     def __init__(self, encoder: Encoder, label: nn.Dense) -> None:
         super().__init__(prefix="")
@@ -60,8 +62,9 @@ class Classifier(TaskModel):
     ) -> Iterator[Tuple[int, Classified]]:
         """See `TaskModel`."""
         for batch, _, scores in self.outputs(batches):
-            shares = probabilities(scores)  # (N, I)
+            shares = probabilities(scores / self.answering.temperature)  # (N, I)
             for index, row in zip(batch.indices.tolist(), shares):
                 order = np.argsort(-row, kind="stable").tolist()
                 ranked = tuple((vocabulary.intents[i], float(row[i])) for i in order)
-                yield index, Classified(asked[index].tokens, ranked)
+                label = self.answering.answer(*ranked[0])
+                yield index, Classified(asked[index].tokens, label, ranked)

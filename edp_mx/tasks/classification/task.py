@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Dict, List, Mapping, Optional, Sequence
 
 from edp_mx.data.utterance import Utterance
+from edp_mx.tasks.classification.answer import Classified
 from edp_mx.tasks.classification.scores import ClassificationScores, score_labels
 from edp_mx.tasks.task import LabellingTask, Metric, Shortfall
 
@@ -58,6 +59,11 @@ class Classification(LabellingTask):
     def describe_constant(self, baseline: Mapping[str, Any]) -> str:
         """See `Task`."""
         return f'always "{baseline["label"]}"'
+
+    def answer_of(self, found: Mapping[str, Any]) -> Classified:
+        """See `LabellingTask`."""
+        tokens, confidences = tuple(found["tokens"]), tuple(found["confidences"].items())
+        return Classified(tokens, found["label"], confidences)
 
     def shortfall(
         self, scores: Mapping[str, Any], baseline: Mapping[str, Any]

@@ -18,6 +18,7 @@ from edp_mx.models.encoder import Encoder
 from edp_mx.models.forward_backward import Chain, token_mask
 from edp_mx.models.id_ranges import check_ids
 from edp_mx.models.viterbi import best_tags
+from edp_mx.tasks.confidence import Confidence
 from edp_mx.tasks.intent_slot.task import Understood, fit_length
 from edp_mx.tasks.intent_slot.understanding import Understanding
 from edp_mx.tasks.model import TaskModel, cross_entropy, draw_values, probabilities
@@ -41,6 +42,7 @@ class IntentSlotModel(TaskModel):
 
     label_head: nn.Dense
     reads_tokens = True
+    answering = Confidence()
 
     def __init__(
         self, encoder: Encoder, intent: nn.Dense, slot: SlotHead, *, intent_weight: float = 1.0
@@ -103,7 +105,8 @@ class IntentSlotModel(TaskModel):
         for batch, emissions, intent_scores in self.outputs(batches):
             slots, slot_confidences = self.slot.crf.decode(emissions, batch.lengths)
             intents = intent_scores.argmax(axis=1)  # (N,)
-            yield batch, Predictions(slots, slot_confidences, intents, probabilities(intent_scores))
+            shares = probabilities(intent_scores / self.answering.temperature)  # (N, I)
+            yield batch, Predictions(slots, slot_confidences, intents, shares)
 
     def guesses(self, batches: Iterable[Batch]) -> Iterator[Understood]:
         """See `TaskModel`."""
@@ -122,21 +125,22 @@ class IntentSlotModel(TaskModel):
         """See `TaskModel`."""
         for batch, predictions in self.predict_each(batches):
             for row, index in enumerate(batch.indices.tolist()):
-                yield index, _understanding(asked[index], predictions, row, vocabulary)
+                yield index, self._understanding(asked[index], predictions, row, vocabulary)
 
-
-def _understanding(
-    utterance: Utterance, predictions: Predictions, row: int, vocabulary: Vocabulary
-) -> Understanding:
-    intent = int(predictions.intents[row])
-    tags = balanced([vocabulary.slots[tag] for tag in predictions.slots[row]])
-    slots = fit_length(tags, len(utterance.tokens))
-    confidences = predictions.slot_confidences[row]
-    return Understanding(
-        Utterance(utterance.tokens, slots, vocabulary.intents[intent]),
-        float(predictions.intent_probabilities[row, intent]),
-        tuple(float(confidences[span.start : span.end].min()) for span in spans_of(slots)),
-    )
+    def _understanding(
+        self, utterance: Utterance, predictions: Predictions, row: int, vocabulary: Vocabulary
+    ) -> Understanding:
+        intent = int(predictions.intents[row])
+        confidence = float(predictions.intent_probabilities[row, intent])
+        tags = balanced([vocabulary.slots[tag] for tag in predictions.slots[row]])
+        slots = fit_length(tags, len(utterance.tokens))
+        sure = predictions.slot_confidences[row]
+        label = self.answering.answer(vocabulary.intents[intent], confidence)
+        return Understanding(
+            Utterance(utterance.tokens, slots, label),
+            confidence,
+            tuple(float(sure[span.start : span.end].min()) for span in spans_of(slots)),
+        )
 
 
 def build_model(

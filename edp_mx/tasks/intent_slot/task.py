@@ -9,6 +9,7 @@ import numpy as np
 from edp_mx.data.utterance import Utterance
 from edp_mx.metrics.baseline import baseline_of, constant_answer
 from edp_mx.metrics.evaluation import Scores, evaluate
+from edp_mx.tasks.intent_slot.understanding import Understanding
 from edp_mx.tasks.task import LabellingTask, Metric, Shortfall
 
 if TYPE_CHECKING:
@@ -75,6 +76,14 @@ class IntentSlot(LabellingTask):
     def describe_constant(self, baseline: Mapping[str, Any]) -> str:
         """See `Task`."""
         return f'always "{baseline["intent"]}" and no slots'
+
+    def answer_of(self, found: Mapping[str, Any]) -> Understanding:
+        """See `LabellingTask`."""
+        return Understanding(
+            Utterance(tuple(found["tokens"]), tuple(found["slots"]), found["intent"]),
+            found["intent_confidence"],
+            tuple(span["confidence"] for span in found["spans"]),
+        )
 
     def shortfall(
         self, scores: Mapping[str, Any], baseline: Mapping[str, Any]

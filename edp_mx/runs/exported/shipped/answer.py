@@ -26,7 +26,8 @@ class Model:
 
     def answers(self, texts):
         """Yield an answer per text; each text needs at least one word."""
-        inputs, rows, counts = self.encoder(texts)
+        rows = [self.encoder.cut(text) for text in texts]
+        inputs, counts = self.encoder(rows)
         asked = {each.name: inputs[each.name] for each in self.session.get_inputs()}
         scores, *emissions = self.session.run(None, asked)  # (N, I), and with slots (N, T, K)
         for n, (tokens, count) in enumerate(zip(rows, counts)):

@@ -11,15 +11,19 @@ class Decoder:
 
     def __init__(self, about):
         self.labels, self.tags = about["intents"], about.get("slots")
-        names = ("transitions", "start", "end")
-        self.transitions, self.start, self.end = (np.array(about.get(name)) for name in names)
+        self.temperature = about.get("temperature", 1.0)
+        self.threshold = about.get("threshold", 0.0)
+        if self.tags:
+            names = ("transitions", "start", "end")
+            self.transitions, self.start, self.end = (np.array(about[name]) for name in names)
 
     def __call__(self, tokens, scores, emissions=None):
         """Return the answer to one text. Shapes: scores (I,), emissions (T, K) of the first T."""
-        scores = scores.astype(np.float64)
+        scores = scores.astype(np.float64) / self.temperature
         shares = np.exp(scores - np.logaddexp.reduce(scores))  # (I,)
         ranked = {self.labels[i]: float(shares[i]) for i in np.argsort(-shares, kind="stable")}
         label, confidence = next(iter(ranked.items()))
+        label = label if confidence >= self.threshold else "out of scope"
         if emissions is None:
             return {"tokens": tokens, "label": label, "confidence": confidence,
                     "confidences": ranked}  # fmt: skip

@@ -12,6 +12,7 @@ class Encoder:
         self.about = about
         self.tokenizer = Tokenizer.from_file(str(folder / "pieces.json"))
         self.spelled = lru_cache(1 << 16)(self.pieces_of)
+        self.cut = re.compile(about["token_pattern"]).findall  # makes tokens of a text
 
     def pieces_of(self, token):
         """Return the pieces of one token, at least one."""
@@ -22,13 +23,12 @@ class Encoder:
         found = self.tokenizer.encode(about["before_token"] + token, add_special_tokens=False)
         return found.ids[: about["room"]] or [about["unknown"]]
 
-    def __call__(self, texts):
-        """Return the inputs, and of each text all tokens and how many of them the model reads.
+    def __call__(self, rows):
+        """Return the inputs for lists of tokens, and how many of each the model reads.
 
         Shapes: pieces (N, P), piece_lengths (N,), firsts (N, T), padded with 0.
         """
         about = self.about
-        rows = [re.findall(about["token_pattern"], text) for text in texts]
         pieces, firsts = [], []
         for row in rows:
             ids, places = list(about["before"]), []
@@ -41,7 +41,7 @@ class Encoder:
             firsts.append(places)
         lengths = np.array([len(ids) for ids in pieces])  # (N,)
         inputs = {"pieces": padded(pieces), "piece_lengths": lengths, "firsts": padded(firsts)}
-        return inputs, rows, [len(places) for places in firsts]
+        return inputs, [len(places) for places in firsts]
 
 
 def padded(rows):

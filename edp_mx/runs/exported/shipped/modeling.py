@@ -68,7 +68,8 @@ class Model(torch.nn.Module):
     @torch.no_grad()
     def answers(self, texts):
         """Yield an answer per text; each text needs at least one word."""
-        inputs, rows, counts = self.encoder(texts)
+        rows = [self.encoder.cut(text) for text in texts]
+        inputs, counts = self.encoder(rows)
         found = [each.numpy() for each in self(**{k: torch.tensor(v) for k, v in inputs.items()})]
         for n, (tokens, count) in enumerate(zip(rows, counts)):
             yield self.decoder(tokens, found[0][n], *(each[n, :count] for each in found[1:]))

@@ -1,0 +1,117 @@
+"""The model of an exported folder, asked by ONNX Runtime: no MXNet, and none of its scripts."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any, Dict, List, Optional, Sequence, Type
+
+from edp_mx.data.tokenization import Cut
+from edp_mx.errors import UserError
+from edp_mx.runs.exported.shipped.decode import Decoder
+from edp_mx.runtime.config_files import read_settings
+from edp_mx.runtime.json_text import read_json
+from edp_mx.runtime.threads import allowed_threads
+from edp_mx.tasks.confidence import Confidence
+from edp_mx.tasks.registry import TASKS
+from edp_mx.tasks.task import LabellingTask
+
+GRAPH, ABOUT = "model.onnx", "model.json"
+PIECES = "pieces.json"  # the tokenizer of one token; a tokenizer.json would be one of whole texts
+AT_ONCE = 64  # utterances
+
+
+def is_exported(path: Path) -> bool:
+    """Return whether a folder was written by `edp-mx export --to onnx`."""
+    return (path / GRAPH).is_file()
+
+
+def cut_of_folder(path: Path) -> Cut:
+    """Return the function that makes tokens of a text for the model of an exported folder."""
+    return re.compile(_about(path)["token_pattern"]).findall
+
+
+def _about(path: Path) -> Dict[str, Any]:
+    about = read_json(path / ABOUT)
+    if not isinstance(about, dict) or not {"task", "token_pattern", "intents"} <= about.keys():
+        raise UserError(f"{path / ABOUT} was cut or changed; export the run again")
+    return about
+
+
+class ExportedModel:
+    """Answers as the run does from which it was exported.
+
+    Raises:
+        UserError: onnxruntime or tokenizers is not installed, or a file was cut or changed.
+    """
+
+    def __init__(self, path: Path) -> None:
+        about = _about(path)
+        try:
+            import onnxruntime
+
+            encoder = _encoder(path)
+        except ModuleNotFoundError as error:
+            raise UserError(
+                f"{path} is read by {error.name}: pip install onnxruntime tokenizers"
+            ) from error
+        options = onnxruntime.SessionOptions()
+        options.intra_op_num_threads = allowed_threads()
+        try:
+            self._task = TASKS[about["task"]]
+            self._encoder, self._decoder = encoder(path, about), Decoder(about)
+            self._session = onnxruntime.InferenceSession(
+                str(path / GRAPH), options, providers=["CPUExecutionProvider"]
+            )
+        except Exception as error:  # of any kind, by onnxruntime and tokenizers
+            said = " ".join(str(error).split())[:200]
+            raise UserError(
+                f"{path} cannot be read ({type(error).__name__}: {said}); export the run again"
+            ) from error
+        self.tokens_of: Cut = self._encoder.cut
+
+    def set_answering(self, overrides: Sequence[str]) -> None:
+        """Have it answer by other settings than its folder has, such as `threshold=0.5`."""
+        decoder = self._decoder
+        own = [f"temperature={decoder.temperature}", f"threshold={decoder.threshold}"]
+        confidence = read_settings([], [*own, *overrides], kind=Confidence)
+        decoder.temperature, decoder.threshold = confidence.temperature, confidence.threshold
+
+    def predict(
+        self, token_lists: Sequence[Sequence[str]], *, most_at_once: Optional[int] = None
+    ) -> List[Any]:
+        """Return the model's answer to each list of tokens, of like lengths together."""
+        assert isinstance(self._task, LabellingTask)
+        size = most_at_once or AT_ONCE
+        order = sorted(range(len(token_lists)), key=lambda index: len(token_lists[index]))
+        found: List[Any] = [None] * len(order)
+        for start in range(0, len(order), size):
+            places = order[start : start + size]
+            rows = [list(token_lists[place]) for place in places]
+            inputs, counts = self._encoder(rows)
+            asked = {each.name: inputs[each.name] for each in self._session.get_inputs()}
+            scores, *emissions = self._session.run(None, asked)  # (N, I), with slots (N, T, K)
+            for n, (place, row, count) in enumerate(zip(places, rows, counts)):
+                answer = self._decoder(row, scores[n], *(each[n, :count] for each in emissions))
+                found[place] = self._task.answer_of(answer)
+        return found
+
+
+def _encoder(path: Path) -> Type[Any]:
+    """Return what makes the inputs of a folder's graph."""
+    if not (path / PIECES).exists():
+        from edp_mx.runs.exported.shipped.encode_words import Encoder as OfWords
+
+        return OfWords
+    from edp_mx.runs.exported.shipped.encode_pieces import Encoder as OfPieces
+
+    return OfPieces
+
+
+def load_model(path: Path) -> Any:
+    """Return the model of a run, or of a folder that was exported for ONNX Runtime."""
+    if is_exported(path):
+        return ExportedModel(path)
+    from edp_mx.runs.trained_run import load_run
+
+    return load_run(path)

@@ -1,0 +1,147 @@
+"""An exported folder in place of a run: the same answers, also where MXNet is not installed."""
+
+import json
+import sys
+import threading
+
+import pytest
+from support import cli
+from support.drawn_runs import LINES, differences, drawn_run, predicted
+from support.serving import posted, raw
+
+from edp_mx.errors import UserError
+from edp_mx.runs.exported.exported_model import ExportedModel
+from edp_mx.runs.exported.onnx_folder import write_onnx
+from edp_mx.serving.server import build_server, cut_of, predict_of
+from edp_mx.tasks.confidence import OUT_OF_SCOPE
+
+pytest.importorskip("onnxruntime", reason="pip install 'edp_mx[onnx]'")
+pytest.importorskip("onnx", reason="pip install 'edp_mx[onnx]'")
+
+CLOSE = 1e-4
+WITHOUT = """
+import sys
+sys.modules.update(dict.fromkeys(("mxnet", "gluonnlp", "horovod", "onnx")))  # cannot be imported
+from edp_mx.cli import main
+sys.exit(main(sys.argv[1:]))
+"""
+TEXTS = [*LINES[:60], "Zoë's call, at 18:30? (now)", "x" * 300]
+MODELS = [
+    (family, task) for family in ("clc", "bert") for task in ("intent_slot", "classification")
+]
+
+
+@pytest.fixture(scope="module", params=MODELS, ids=" ".join)
+def pair(request, tmp_path_factory):
+    """A run, and the folder that it was exported to."""
+    family, task = request.param
+    folder = tmp_path_factory.mktemp("pair")
+    trained = drawn_run(folder / "run", family, "data.tokenizer=punctuation", task=task)
+    write_onnx(trained, folder / "out")
+    return trained, folder / "out"
+
+
+def test_it_answers_as_the_run_does(pair):
+    trained, folder = pair
+    exported = ExportedModel(folder)
+    assert differences(predicted(trained, TEXTS), predicted(exported, TEXTS)) < CLOSE
+    for text in TEXTS[:9]:
+        one, other = (model.predict([model.tokens_of(text)])[0] for model in (trained, exported))
+        assert one.describe() == other.describe() and one.line() == other.line()
+
+
+def test_predict_reads_it_without_mxnet(pair):
+    trained, folder = pair
+    found = cli.from_a_shell("predict", "--json", folder, *LINES[:3], program=("-c", WITHOUT))
+    assert found.returncode == 0, found.stderr
+    answers = [json.loads(line) for line in found.stdout.splitlines()]
+    assert differences(predicted(trained, LINES[:3]), answers) < CLOSE
+
+
+def label_of(answer):
+    return answer.get("intent", answer.get("label"))
+
+
+def test_a_threshold_says_out_of_scope_of_those_below_it(pair, tmp_path):
+    trained, folder = pair
+    sure = [answer.get("intent_confidence", answer.get("confidence"))
+            for answer in predicted(trained, LINES)]  # fmt: skip
+    threshold = sum(sorted(sure)[149:151]) / 2
+    cli.run("export", trained.run.path, "--to", "onnx", "--out", tmp_path / "out",
+            "--set", f"threshold={threshold}")  # fmt: skip
+    as_set = ExportedModel(folder)
+    as_set.set_answering([f"threshold={threshold}"])
+    for model in (as_set, ExportedModel(tmp_path / "out")):
+        labels = [label_of(answer) for answer in predicted(model, LINES)]
+        assert [label == OUT_OF_SCOPE for label in labels] == [one < threshold for one in sure]
+    trained.set_answering([f"threshold={threshold}"])
+    answers = predicted(trained, LINES)
+    trained.set_answering([])
+    assert [label_of(answer) for answer in answers] == labels
+    as_set.set_answering(["threshold=0"])
+    assert OUT_OF_SCOPE not in map(label_of, predicted(as_set, LINES))
+
+
+def test_a_temperature_lowers_confidences_and_keeps_labels(pair):
+    trained, folder = pair
+    exported = ExportedModel(folder)
+    before = predicted(exported, LINES[:40])
+    for model in (trained, exported):
+        model.set_answering(["temperature=3"])
+    after = predicted(exported, LINES[:40])
+    assert differences(predicted(trained, LINES[:40]), after) < CLOSE
+    trained.set_answering([])
+    for one, other in zip(before, after):
+        assert label_of(one) == label_of(other)
+        key = "confidence" if "confidence" in one else "intent_confidence"
+        assert other[key] < one[key]
+
+
+def test_it_is_served(pair):
+    """By the commands' own functions, over a socket; `edp-mx serve` is asked in the path's test."""
+    trained, folder = pair
+    running = build_server("mine", lambda: predict_of(folder), host="127.0.0.1", port=0,
+                           seconds=60, digits=None, cut=cut_of(folder))  # fmt: skip
+    thread = threading.Thread(target=running.run, daemon=True)
+    thread.start()
+    try:
+        body = json.dumps({"utterances": [{"text": text} for text in LINES[:9]]}).encode()
+        found = raw(running.port, posted(body, Connection="close"))
+    finally:
+        running.close()
+        thread.join(60)
+    answers = json.loads(found.partition(b"\r\n\r\n")[2])["predictions"]
+    assert differences(predicted(trained, LINES[:9]), answers) < CLOSE
+
+
+@pytest.fixture
+def folder(tmp_path):
+    trained = drawn_run(tmp_path / "run", "clc")
+    write_onnx(trained, tmp_path / "out")
+    return tmp_path / "out"
+
+
+@pytest.mark.parametrize("file", ["model.json", "model.onnx"])
+def test_a_file_that_was_cut_is_refused(folder, file):
+    content = (folder / file).read_bytes()
+    (folder / file).write_bytes(content[: len(content) // 2])
+    with pytest.raises(UserError, match="not JSON" if file == "model.json" else "export the run"):
+        ExportedModel(folder)
+
+
+@pytest.mark.parametrize("key", ["task", "words", "transitions"])
+def test_settings_that_miss_something_are_refused(folder, key):
+    about = json.loads((folder / "model.json").read_text())
+    del about[key]
+    (folder / "model.json").write_text(json.dumps(about))
+    with pytest.raises(UserError, match="export the run again"):
+        ExportedModel(folder)
+
+
+def test_without_onnxruntime_one_sentence_says_what_to_install(folder, monkeypatch):
+    monkeypatch.setitem(sys.modules, "onnxruntime", None)
+    with pytest.raises(UserError, match="onnxruntime: pip install onnxruntime tokenizers"):
+        ExportedModel(folder)
+    with pytest.raises(UserError, match="threshold must be at least 0 and at most 1, not 2"):
+        monkeypatch.undo()
+        ExportedModel(folder).set_answering(["threshold=2"])
