@@ -24,6 +24,7 @@ examples:
   edp-mx evaluate RUN --part validation --json
   edp-mx evaluate RUN --by-label                 # precision, recall and F1 of each label
   edp-mx evaluate RUN --file mine.jsonl          # another annotated file
+  edp-mx evaluate RUN --file others.jsonl --confidence
   edp-mx evaluate RUN --generate 500             # BLEU and so on of replies to 500 prompts
   edp-mx evaluate RUN --generate 500 --set beams=4
 """
@@ -45,43 +46,47 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--generate", type=int, metavar="N",
                         help="also reply to N distinct prompts, 0 for all, and score that; the "
                         "replies are in RUN/generated.jsonl")  # fmt: skip
-    add_overrides(parser, "beams=4 (of --generate)")
+    parser.add_argument("--confidence", action="store_true",
+                        help="also how far confidences can be believed, where a label that the "
+                        "model does not know is out of scope; chooses temperature and threshold "
+                        "for predict, serve and export, or judges those of --set")  # fmt: skip
+    add_overrides(parser, "beams=4 (of --generate), threshold=0.5 (of --confidence)")
     parser.add_argument("--json", action="store_true", help="print JSON")
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Predict, score and print."""
     from edp_mx.reports import baselines
+    from edp_mx.reports.confidence_report import confidence_report
     from edp_mx.reports.label_tables import label_scores_as_json, label_tables
     from edp_mx.reports.run_without_privacy import describe_without_privacy
     from edp_mx.runs.trained_run import load_run
 
-    if arguments.generate is None:
-        refuse_unread(vars(arguments), ["overrides"], "without --generate nothing is written")
-    elif arguments.generate < 0:
-        raise UserError(
-            f"--generate is {arguments.generate}; give a number of prompts, or 0 for all"
-        )
+    _check(arguments)
     trained = load_run(arguments.run_directory)
     task, utterances = trained.task, _utterances(arguments, trained)
-    progress, written, labelled = progress_bar(is_first=True), None, None
+    progress, labelled, more = progress_bar(is_first=True), None, []
+    if arguments.overrides:
+        trained.set_answering(arguments.overrides)
     if arguments.by_label:
         scores, labelled = trained.labelled(utterances, progress)
     else:
         scores = trained.score(utterances, progress)
     if arguments.generate is not None:
-        if arguments.overrides:
-            trained.set_answering(arguments.overrides)
-        written = trained.score_written(utterances, most=arguments.generate)
+        more.append(trained.score_written(utterances, most=arguments.generate))
+    if arguments.confidence:
+        more.append(confidence_report(trained, utterances, bool(arguments.overrides), progress))
     for line in baselines.unknown_labels(utterances, trained.vocabulary, task):
         print(line, file=sys.stderr)
     if arguments.json:
-        more = label_scores_as_json(utterances, labelled) if labelled else {}
-        print(json.dumps({**scores.to_dict(), **(written.to_dict() if written else {}), **more}))
+        value = label_scores_as_json(utterances, labelled) if labelled else {}
+        for each in (scores, *more):
+            value.update(each.to_dict())
+        print(json.dumps(value))
         return 0
     baseline = task.constant_answer(utterances, lambda: trained.part("train"), trained.vocabulary)
     mechanism = None if arguments.file else trained.config.privacy.mechanism
-    print("\n".join(each.describe() for each in (scores, written) if each))
+    print("\n".join(each.describe() for each in (scores, *more)))
     if labelled:
         print(f"\n{label_tables(utterances, labelled, label=task.label.split()[-1])}\n")
     print(baselines.describe_baseline(baseline, task))
@@ -91,6 +96,22 @@ def run(arguments: argparse.Namespace) -> int:
     for line in baselines.verdict(scores.to_dict(), baseline, task, mechanism=mechanism):
         print(line)
     return 0
+
+
+def _check(arguments: argparse.Namespace) -> None:
+    """Refuse options that do not go together."""
+    if arguments.generate is None and not arguments.confidence:
+        why = "without --generate or --confidence nothing is set"
+        refuse_unread(vars(arguments), ["overrides"], why)
+    if arguments.generate is not None and arguments.generate < 0:
+        raise UserError(
+            f"--generate is {arguments.generate}; give a number of prompts, or 0 for all"
+        )
+    if arguments.confidence and arguments.part == "train" and not arguments.file:
+        raise UserError(
+            "--confidence on the training part says nothing, since the model has seen it, and what "
+            "is chosen on it no ε covers; name other utterances with --file"
+        )
 
 
 def _utterances(arguments: argparse.Namespace, trained: Any) -> List[Any]:

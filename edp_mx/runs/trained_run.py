@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import List, Optional, Sequence, Tuple
 
 import mxnet as mx
+import numpy as np
 
 from edp_mx.config import ExperimentConfig, load_config
 from edp_mx.data.corpus import load_corpus
@@ -77,6 +78,18 @@ class TrainedRun:
         shown = progress(batches, "scoring", -(-len(utterances) // size))
         found = task.labelled(utterances, self.model.guesses(shown), self.vocabulary)
         return task.evaluate(utterances, found), found
+
+    def label_scores(
+        self, utterances: Sequence[Utterance], progress: Progress = no_progress
+    ) -> np.ndarray:
+        """Return the scores of all labels, (N, I)."""
+        size = self.config.training.evaluation_batch_size
+        batches = evaluation_batches(self._encode(utterances), size)
+        shown = progress(batches, "confidence", -(-len(utterances) // size))
+        scores = np.empty((len(utterances), len(self.vocabulary.intents)), np.float32)
+        for batch, _, found in self.model.outputs(shown):
+            scores[batch.indices] = found
+        return scores
 
     def set_answering(self, overrides: Sequence[str]) -> None:
         """Have the model answer by settings of its own, such as `beams=4`."""
