@@ -33,6 +33,11 @@ def ledger_path(path: Path) -> Path:
             f"{path} was trained without a privacy mechanism: it has no ledger, and epsilon is "
             "infinite"
         )
+    if run.has("privacy"):
+        raise UserError(
+            f"{path} has lost its {run.ledger.name}, without which no epsilon can be stated: bring "
+            "the file back from a copy, or treat the model as one that was trained without privacy"
+        )
     raise UserError(
         f"{path} holds no {run.ledger.name}: it is not a run directory, or nothing was released yet"
     )

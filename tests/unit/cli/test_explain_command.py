@@ -1,11 +1,13 @@
 """`edp-mx explain`: the page says what is so, of good runs and of hopeless ones."""
 
+import json
 import math
 import re
 
 import pytest
 from scipy.stats import norm
-from support.cli import parse, printed, strictly
+from support.cli import parse, printed, run, strictly
+from support.drawn_runs import PRIVACY
 from support.gaussian import gaussian_delta
 from support.made_ledgers import (
     plan_with,
@@ -223,3 +225,15 @@ def test_before_the_scales_are_known_no_number_is_made_up(capsys, tmp_path, chan
     assert "the calibrated variant with the same z0 (privacy.variant: calibrated): epsilon" in said
     with pytest.raises(UserError, match="no noise multiplier can be found .* not known before"):
         calibrated(plan, target_epsilon=1.0)
+
+
+@pytest.mark.parametrize("command", ["explain", "statement", "account"])
+def test_a_run_that_has_lost_its_ledger_says_so(command, tmp_path):
+    folder = run_with(tmp_path / "run", plan_with(), whole())
+    for name in ("vocabulary.json", "weights.npz"):
+        (folder / name).write_text("{}")
+    (folder / "config.yaml").write_text("{}")
+    (folder / "privacy.json").write_text(json.dumps({**PRIVACY, "mechanism": "dp_sgd"}))
+    (folder / "privacy_ledger.jsonl").unlink()
+    with pytest.raises(UserError, match=r"has lost its privacy_ledger.jsonl, without which no eps"):
+        run(command, folder)
