@@ -98,6 +98,16 @@ def predicted(trained, texts):
     return [json.loads(json.dumps(answer.to_dict())) for answer in answers]
 
 
+def confidence_of(answer):
+    """Of the likeliest label."""
+    return answer.get("intent_confidence", answer.get("confidence"))
+
+
+def threshold_of(trained):
+    """A setting that refuses half of the lines."""
+    return f"threshold={np.median([confidence_of(each) for each in predicted(trained, LINES)])}"
+
+
 def byte_level_bpe(folder):
     """Byte-level pieces of the utterances, as the library learns and writes them."""
     folder.mkdir()

@@ -53,6 +53,8 @@ def write_huggingface(trained: TrainedRun, out: Path) -> None:
                 f"{trained.run.path} has model.family: {family.name} with labels, for which "
                 "Hugging Face's layout has no place; only a bert with labels can be exported"
             )
+    if not (has_labels and needs_modeling(trained)):
+        _require_defaults(trained)
     write_origin(out / ORIGIN, origin_of(trained.run.path))  # first: no weights without it
     more: Dict[str, Any] = {}
     if has_labels and needs_modeling(trained):
@@ -66,6 +68,16 @@ def write_huggingface(trained: TrainedRun, out: Path) -> None:
     family.write_checkpoint(
         out, config=checkpoint.config, tokenizer=tokenizer, tensors=tensors, **more
     )
+
+
+def _require_defaults(trained: TrainedRun) -> None:
+    """Refuse settings of how a model answers, where no file of the folder has a place for them."""
+    answering = trained.model.answering
+    if answering is not None and answering != type(answering)():
+        raise UserError(
+            "--set: Hugging Face's layout has no place for how this model answers; leave it out, "
+            "or export it with --to onnx"
+        )
 
 
 def needs_modeling(trained: TrainedRun) -> bool:

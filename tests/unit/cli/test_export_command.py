@@ -93,6 +93,14 @@ def test_a_card_tells_scores_privacy_and_limits(tmp_path):
     assert "beyond 9 tokens or 26 word pieces is not" in rest
 
 
+def test_a_threshold_is_refused_where_nothing_would_read_it(tmp_path):
+    trained = drawn_run(tmp_path / "run", "bert", **CLASSIFIER)
+    with pytest.raises(UserError, match="--set: Hugging Face's layout has no place for how this"):
+        cli.run("export", trained.run.path, "--to", "huggingface", "--out", tmp_path / "out",
+                "--set", "threshold=0.5")  # fmt: skip
+    assert not (tmp_path / "out").exists()
+
+
 @pytest.mark.parametrize(
     ("family", "settings", "task", "to", "said"),
     [

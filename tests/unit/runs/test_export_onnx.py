@@ -13,12 +13,14 @@ from support.drawn_runs import (
     differences,
     drawn_run,
     predicted,
+    threshold_of,
 )
 
 from edp_mx.data.encoding import evaluation_batches
 from edp_mx.errors import UserError
 from edp_mx.runs.build import encode_part
 from edp_mx.runs.exported.onnx_folder import onnx_model, write_onnx
+from edp_mx.tasks.confidence import OUT_OF_SCOPE
 
 onnxruntime = pytest.importorskip("onnxruntime", reason="pip install 'edp_mx[onnx]'")
 pytest.importorskip("onnx", reason="pip install 'edp_mx[onnx]'")
@@ -92,10 +94,14 @@ def answered(folder, texts=None, given=()):
 @pytest.mark.parametrize("family", ["clc", "bert"])
 def test_the_script_answers_as_predict_does(family, task, tmp_path):
     trained = drawn_run(tmp_path / "run", family, "data.tokenizer=punctuation", task=task)
+    trained.set_answering(["temperature=1.5"])
+    trained.set_answering(["temperature=1.5", threshold_of(trained)])
     write_onnx(trained, tmp_path / "out")
     texts = [*LINES, "Zoë's call, at 18:30? (now)", "x" * 300, "[SEP] \u200b call"]
     expected = predicted(trained, texts)
     assert differences(expected, answered(tmp_path / "out", texts)) < CLOSE
+    said = [answer.get("intent", answer.get("label")) for answer in expected]
+    assert 0 < said.count(OUT_OF_SCOPE) < len(said)
     assert differences(expected[:2], answered(tmp_path / "out", given=texts[:2])) < CLOSE
 
 

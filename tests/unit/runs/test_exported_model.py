@@ -6,7 +6,14 @@ import threading
 
 import pytest
 from support import cli
-from support.drawn_runs import LINES, differences, drawn_run, predicted
+from support.drawn_runs import (
+    LINES,
+    confidence_of,
+    differences,
+    drawn_run,
+    predicted,
+    threshold_of,
+)
 from support.serving import posted, raw
 
 from edp_mx.errors import UserError
@@ -64,17 +71,16 @@ def label_of(answer):
 
 def test_a_threshold_says_out_of_scope_of_those_below_it(pair, tmp_path):
     trained, folder = pair
-    sure = [answer.get("intent_confidence", answer.get("confidence"))
-            for answer in predicted(trained, LINES)]  # fmt: skip
-    threshold = sum(sorted(sure)[149:151]) / 2
+    sure, setting = [*map(confidence_of, predicted(trained, LINES))], threshold_of(trained)
+    threshold = float(setting.partition("=")[2])
     cli.run("export", trained.run.path, "--to", "onnx", "--out", tmp_path / "out",
-            "--set", f"threshold={threshold}")  # fmt: skip
+            "--set", setting)  # fmt: skip
     as_set = ExportedModel(folder)
-    as_set.set_answering([f"threshold={threshold}"])
+    as_set.set_answering([setting])
     for model in (as_set, ExportedModel(tmp_path / "out")):
         labels = [label_of(answer) for answer in predicted(model, LINES)]
         assert [label == OUT_OF_SCOPE for label in labels] == [one < threshold for one in sure]
-    trained.set_answering([f"threshold={threshold}"])
+    trained.set_answering([setting])
     answers = predicted(trained, LINES)
     trained.set_answering([])
     assert [label_of(answer) for answer in answers] == labels
@@ -93,8 +99,7 @@ def test_a_temperature_lowers_confidences_and_keeps_labels(pair):
     trained.set_answering([])
     for one, other in zip(before, after):
         assert label_of(one) == label_of(other)
-        key = "confidence" if "confidence" in one else "intent_confidence"
-        assert other[key] < one[key]
+        assert confidence_of(other) < confidence_of(one)
 
 
 def test_it_is_served(pair):
