@@ -15,6 +15,7 @@ from edp_mx.runs.ancestors import origin_of
 from edp_mx.runs.exported.huggingface import needs_modeling
 from edp_mx.runs.file_types import Results
 from edp_mx.runs.trained_run import TrainedRun
+from edp_mx.tasks.confidence import OUT_OF_SCOPE, Confidence
 
 CARD = "README.md"
 _LIBRARIES = {"onnx": "onnx", "huggingface": "transformers"}
@@ -192,12 +193,25 @@ def _limits(trained: TrainedRun) -> List[str]:
     cut = {"blanks": "at blanks", "punctuation": "into words and punctuation marks"}[data.cut]
     found = [
         f"A text is cut {cut}; what is beyond {data.max_tokens} tokens{pieces} is not read.",
-        "It always answers with a label that it knows, also to what is about something else.",
-        "Confidences are not calibrated, and membership attacks read them: do not show strangers "
-        "more than two digits.",
+        _confidence(trained.model.answering),
+        "Membership attacks read confidences: do not show strangers more than two digits.",
         "The scores are those of texts like the ones that it was trained on.",
     ]
     return [_wrapped(f"- {text}", indent="  ") for text in found]
+
+
+def _confidence(answering: Any) -> str:
+    """Return what the model answers to what it does not understand."""
+    if answering in (None, Confidence()):
+        return (
+            "It always answers with a label that it knows, also to what is about something else, "
+            "and confidences are not calibrated."
+        )
+    return (
+        f'It answers "{OUT_OF_SCOPE}" below a confidence of {answering.threshold:g}, at a '
+        f"temperature of {answering.temperature:g}. No ε covers these two numbers, which would "
+        "tell of private utterances if they were chosen on some."
+    )
 
 
 def _wrapped(text: str, indent: str = "") -> str:

@@ -76,7 +76,9 @@ def execute(script, folder):
         env={
             **os.environ,
             "PATH": path,
-            "PYTHONPATH": str(ROOT),  # for the experiments
+            "PYTHONPATH": os.pathsep.join(  # for the experiments
+                filter(None, [str(ROOT), os.environ.get("PYTHONPATH")])
+            ),
             "EDP_MX_VENV": str(Path(sys.prefix)),
         },
     )

@@ -75,6 +75,8 @@ def test_a_threshold_says_out_of_scope_of_those_below_it(pair, tmp_path):
     threshold = float(setting.partition("=")[2])
     cli.run("export", trained.run.path, "--to", "onnx", "--out", tmp_path / "out",
             "--set", setting)  # fmt: skip
+    card = " ".join((tmp_path / "out" / "README.md").read_text().split())
+    assert 'It answers "out of scope" below' in card and "No ε covers these two numbers" in card
     as_set = ExportedModel(folder)
     as_set.set_answering([setting])
     for model in (as_set, ExportedModel(tmp_path / "out")):
