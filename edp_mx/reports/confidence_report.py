@@ -17,7 +17,7 @@ from edp_mx.tasks.confidence import Confidence
 
 SHOWN = (0.3, 0.5, 0.7, 0.9)  # thresholds beside the one that is chosen
 _LEARNED = """\
-The temperature and the threshold were learned from these utterances, which no ε covers.
+Temperature and threshold were learned from these utterances, which no ε covers.
 If they are private, choose both on others that are not: --file."""
 
 
@@ -64,10 +64,10 @@ class ConfidenceReport:
             "right, refused: of those in scope; found: of those out of scope",
         ]
         if self.is_chosen:
-            best = f"least cross entropy: --set temperature={scaled.temperature:g}"
+            lines.append(f"least cross entropy: temperature={scaled.temperature:g}")
             if self.threshold is not None:
-                best += f"; best mean of right and found: --set threshold={self.threshold:g}"
-            lines += [best, _LEARNED]
+                lines.append(f"best mean of right and found: threshold={self.threshold:g}")
+            lines.append(_LEARNED)
         return "\n".join(lines)
 
     def _thresholds(self) -> List[float]:

@@ -54,7 +54,9 @@ def test_what_is_chosen_is_judged_the_same_when_it_is_set(run, file, capsys):
 def test_the_report_says_that_no_epsilon_covers_what_was_chosen(run, file, capsys):
     options = ("evaluate", run.run.path, "--file", file, "--confidence")
     text = cli.printed(capsys, *options)
-    assert "which no ε covers" in text and "--set temperature=" in text
+    assert "which no ε covers" in text and "least cross entropy: temperature=" in text
+    report = text[text.index("confidence ") : text.index("--file.")]
+    assert max(map(len, report.splitlines())) <= 80
     text = cli.printed(capsys, *options, "--set", "threshold=0.5")
     assert "which no ε covers" not in text and "| threshold=0.5 " in text
 

@@ -105,7 +105,7 @@ def test_a_temperature_lowers_confidences_and_keeps_labels(pair):
 
 
 def test_it_is_served(pair):
-    """By the commands' own functions, over a socket; `edp-mx serve` is asked in the path's test."""
+    """By the command's own functions; the command itself is in tests/unit/test_dockerfile.py."""
     trained, folder = pair
     running = build_server("mine", lambda: predict_of(folder), host="127.0.0.1", port=0,
                            seconds=60, digits=None, cut=cut_of(folder))  # fmt: skip
