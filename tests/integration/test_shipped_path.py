@@ -55,8 +55,9 @@ def test_a_published_corpus_becomes_a_private_model_that_leaves(name, corpora, b
     timed("statement", "edp-mx statement runs/own")
     timed("export", "edp-mx export runs/own --to onnx")
     run = folder / "runs" / "own"
-    assert 7.9 < read(run, "privacy")["holds"]["epsilon"] <= 8
-    assert re.search(r"ε that holds +\| 8(\.0*)? ", (run / "statement.md").read_text())
+    stated = re.search(r"^epsilon = (\S+) at delta = ", (run / "statement.md").read_text(), re.M)[1]
+    epsilon = read(run, "privacy")["holds"]["epsilon"]
+    assert 7.9 < epsilon <= 8 and float(stated) == pytest.approx(epsilon, rel=1e-4)
     results = read(run, "results")
     assert results["test"]["ser"] < results["baseline"]["ser"] / 2
     asked = load_run(run).part("test")[:ASKED]
@@ -72,7 +73,7 @@ def test_a_published_corpus_becomes_a_private_model_that_leaves(name, corpora, b
     times["predict, ONNX Runtime"] = time.monotonic() - began
     answers = [[*map(json.loads, side)] for side in (expected, found)]
     assert len(answers[0]) == ASKED and differences(*answers) < 1e-4
-    assert len({round(confidence_of(answer), 3) for answer in answers[0]}) > ASKED / 10
+    assert len({round(confidence_of(answer), 3) for answer in answers[0]}) > 10  # it is no constant answer
     print(name, {metric: round(value, 4) for metric, value in results["test"].items()
                  if isinstance(value, float)}, *(f"{key}: {value:.0f} s" for key, value in
                                                  times.items()), sep=" · ")  # fmt: skip
