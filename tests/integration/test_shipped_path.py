@@ -73,7 +73,7 @@ def test_a_published_corpus_becomes_a_private_model_that_leaves(name, corpora, b
     times["predict, ONNX Runtime"] = time.monotonic() - began
     answers = [[*map(json.loads, side)] for side in (expected, found)]
     assert len(answers[0]) == ASKED and differences(*answers) < 1e-4
-    assert len({round(confidence_of(answer), 3) for answer in answers[0]}) > 10  # it is no constant answer
+    assert len({round(confidence_of(answer), 3) for answer in answers[0]}) > 10
     print(name, {metric: round(value, 4) for metric, value in results["test"].items()
                  if isinstance(value, float)}, *(f"{key}: {value:.0f} s" for key, value in
                                                  times.items()), sep=" · ")  # fmt: skip
