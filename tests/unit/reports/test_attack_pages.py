@@ -209,6 +209,8 @@ def test_what_holds_on_a_condition_is_said_as_edp_mx_compare_says_it(generator, 
     conditions = ("the words were public", "the lengths were"), ("the words were public",)
     bounds = [bound(math.log10(8), *conditions[0]), bound(9.9, *conditions[1]), bound(None)]
     runs = [run_with(tmp_path / f"run_{i}", generator, one)[0] for i, one in enumerate(bounds)]
+    for run in runs:
+        run.config.write_text("name: x\ndata: {corpus: atis}\nprivacy: {mechanism: dp_sgd}\n")
     _, _, *rows, first, second = compare_attacks(points_of(runs)).splitlines()
     _, _, *others, _, other_first, other_second, weak = compare(runs).splitlines()
     assert "above 100 is no protection" in weak
@@ -232,7 +234,7 @@ def test_a_comparison_of_other_utterances_or_models_says_so(generator, tmp_path)
         run.write("environment", {"num_workers": 1, "fingerprints": parts})
         run.write("record", record_of("atis", family, mechanism="none"))
     said = compare(runs)
-    assert "The test parts differ" in said and "different families: bert, clc" in said
+    assert "The test parts differ" in said and "The families differ (one clc, two bert)." in said
     assert "differ" not in compare(runs[:1]) and "differ" not in compare([runs[0], runs[0]])
 
 

@@ -61,6 +61,7 @@ def test_compare_shows_the_baseline_once_and_which_runs_are_no_better(tmp_path):
     for name, accuracy in (("good", 0.9), ("bad", 0.1), ("old", 0.1)):
         run = RunDirectory(run_of(tmp_path / name, plan_with({"unit": "utterance"})))
         run.write("privacy", recount(run).spent.to_dict())
+        run.config.write_text("name: x\ndata: {corpus: atis}\nprivacy: {mechanism: dp_sgd}\n")
         beside = {} if name == "old" else {"baseline": BASELINE}
         run.write("results", {"test": scores(accuracy), **beside})
         runs.append(run)
