@@ -35,19 +35,23 @@ class PieceInputs(NamedTuple):
     firsts: np.ndarray
 
 
+Read = Union[WordInputs, PieceInputs]  # of an utterance's text
+
+
 class StateInputs(NamedTuple):
     """The outputs of a model's frozen part for the utterances; see `data.stored_states`.
 
-    Shapes: states (M, R, H), padded with 0: float32; and where the rows belong to word pieces,
-        lengths (M,) and firsts (M, T) as in `PieceInputs`.
+    Attributes:
+        read: what the frozen part read of them.
+
+    Shapes: states (M, R, H), padded with 0: float32.
     """
 
     states: np.ndarray
-    lengths: Optional[np.ndarray] = None
-    firsts: Optional[np.ndarray] = None
+    read: Read
 
 
-Inputs = Union[WordInputs, PieceInputs, StateInputs]
+Inputs = Union[Read, StateInputs]
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,6 +70,13 @@ class Batch:
 
     def __len__(self) -> int:
         return len(self.lengths)
+
+    @property
+    def pieces(self) -> PieceInputs:
+        """The pieces of its utterances, also where it has stored states in their place."""
+        found = self.inputs.read if isinstance(self.inputs, StateInputs) else self.inputs
+        assert isinstance(found, PieceInputs)
+        return found
 
     @property
     def mask(self) -> np.ndarray:

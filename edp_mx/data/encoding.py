@@ -62,9 +62,8 @@ class EncodedCorpus:
         places, is_token = gather(starts, lengths, longest)
         slots = np.where(is_token, self.slot_ids[self.columns.tags[places]], 0)  # (M, T)
         intents = self.intent_ids[self.columns.intents[rows]]  # (M,)
-        inputs: Inputs = self.table.inputs(self.columns.tokens[places], is_token)
-        if self.states is not None:
-            inputs = self.states.inputs(index, inputs)
+        read = self.table.inputs(self.columns.tokens[places], is_token)
+        inputs: Inputs = read if self.states is None else self.states.inputs(index, read)
         return Batch(inputs, lengths, slots.clip(min=0), intents.clip(min=0), index)
 
 

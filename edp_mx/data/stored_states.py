@@ -9,7 +9,7 @@ from typing import Iterable, Optional, Tuple
 
 import numpy as np
 
-from edp_mx.data.batching import Inputs, PieceInputs, StateInputs, gather
+from edp_mx.data.batching import Read, StateInputs, gather
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,17 +58,15 @@ class StoredStates:
                 rows = np.memmap(file, np.float32, "r", shape=(num_rows, width))
         return cls(rows, starts, counts)
 
-    def inputs(self, indices: np.ndarray, read: Inputs) -> StateInputs:
+    def inputs(self, indices: np.ndarray, read: Read) -> StateInputs:
         """Return the states of some utterances, padded with zeros.
 
         Args:
             indices: places of the utterances, (M,).
-            read: what the frozen part reads of them, which knows the places of word pieces.
+            read: what the frozen part reads of them.
         """
         counts = self.counts[indices]
         places, is_row = gather(self.starts[indices], counts, int(counts.max(initial=1)))
         states = self.rows[places]  # (M, R, H)
         states[~is_row] = 0
-        if isinstance(read, PieceInputs):
-            return StateInputs(states, read.lengths, read.firsts)
-        return StateInputs(states)
+        return StateInputs(states, read)

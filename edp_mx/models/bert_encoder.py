@@ -164,9 +164,9 @@ class UpperBERT(Encoder):
 
     def inputs(self, batch, context: mx.Context) -> Tuple[mx.nd.NDArray, ...]:
         """See `Encoder`."""
-        states, lengths, firsts = batch.inputs
+        _, lengths, firsts = batch.pieces
         return (
-            mx.nd.array(states, ctx=context, dtype="float32"),
+            mx.nd.array(batch.inputs.states, ctx=context, dtype="float32"),
             mx.nd.array(lengths, ctx=context, dtype="float32"),
             mx.nd.array(firsts, ctx=context, dtype="float32"),
         )

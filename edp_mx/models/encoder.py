@@ -107,8 +107,6 @@ class Encoder(gluon.HybridBlock):
     def next_piece_scorer(self) -> Optional[Encoder]:
         """Return the same network with scores of the next piece; None for one that has none.
 
-        Its `pieces` returns those of a batch, also where the batch holds stored states.
-
         Shapes: its `inputs` and places (N, R) → (N, R, V): of all pieces behind each place.
         """
         return None

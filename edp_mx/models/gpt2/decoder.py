@@ -11,7 +11,7 @@ from gluonnlp.model.bert import DotProductSelfAttentionCell
 from mxnet import gluon
 from mxnet.gluon import nn
 
-from edp_mx.data.batching import Batch, PieceInputs
+from edp_mx.data.batching import Batch
 from edp_mx.errors import UserError
 from edp_mx.models.gpt2.config import GPT2Config
 from edp_mx.models.id_ranges import check_ids, check_lengths
@@ -93,8 +93,7 @@ class GPT2(gluon.HybridBlock):
 
     def inputs(self, batch: Batch, context: mx.Context) -> mx.nd.NDArray:
         """Return the pieces (N, P) of a batch, checked."""
-        assert isinstance(batch.inputs, PieceInputs)
-        pieces, lengths, _ = batch.inputs
+        pieces, lengths, _ = batch.pieces
         check_lengths(lengths, pieces.shape[1])
         check_ids("pieces", pieces, self.num_pieces)
         if pieces.shape[1] > self.config.max_positions:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import partial
 from typing import Dict, Optional, Sequence, Tuple, Union
 
@@ -10,7 +9,7 @@ import mxnet as mx
 import numpy as np
 from mxnet.gluon import nn
 
-from edp_mx.data.batching import Batch, PieceInputs
+from edp_mx.data.batching import Batch
 from edp_mx.data.byte_level_bpe import ByteLevelBPE
 from edp_mx.data.config import DataConfig
 from edp_mx.data.vocabulary import Vocabulary
@@ -71,7 +70,7 @@ class GPT2Encoder(Encoder):
     def inputs(self, batch, context: mx.Context) -> Tuple[mx.nd.NDArray, ...]:
         """See `Encoder`."""
         read = self.decoder.inputs(batch, context)
-        _, lengths, firsts = batch.inputs
+        _, lengths, firsts = batch.pieces
         ends = lengths[:, None] - 1  # (N, 1)
         beyond = np.concatenate([firsts[:, 1:], np.zeros_like(ends)], axis=1)  # (N, T)
         lasts = np.where(beyond > 0, beyond, ends) - 1  # (N, T)
@@ -114,26 +113,9 @@ class NextPieceScorer(Encoder):
         """Return what the network reads, checked; the places are the caller's."""
         return (self.decoder.inputs(batch, context),)
 
-    def pieces(self, batch) -> PieceInputs:
-        """Return the pieces of a batch, which stand beside its states if these are stored."""
-        if isinstance(batch.inputs, PieceInputs):
-            return batch.inputs
-        states, lengths, firsts = batch.inputs
-        return PieceInputs(states[..., -1].astype(np.int32), lengths, firsts)
-
     def frozen_part(self) -> Optional[FrozenPart]:
-        """See `Encoder`; the last column of the states are the pieces, which the loss reads."""
-        lower = frozen_part(self.decoder, partial(NextPieceScorer, word_embed=self.word_embed))
-        if lower is None:
-            return None
-
-        def states(batch: Batch) -> Tuple[np.ndarray, np.ndarray]:
-            assert isinstance(batch.inputs, PieceInputs)
-            rows, counts = lower.states(batch)
-            pieces = batch.inputs.pieces[:, :, None].astype(rows.dtype)  # (N, P, 1)
-            return np.concatenate([rows, pieces], axis=2), counts
-
-        return replace(lower, states=states)
+        """See `Encoder`: embeddings and lowest layers, if they are frozen."""
+        return frozen_part(self.decoder, partial(NextPieceScorer, word_embed=self.word_embed))
 
     @property
     def max_positions(self) -> int:

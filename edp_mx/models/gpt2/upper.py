@@ -9,7 +9,7 @@ import numpy as np
 from mxnet import autograd, gluon
 from mxnet.gluon import nn
 
-from edp_mx.data.batching import Batch, PieceInputs
+from edp_mx.data.batching import Batch
 from edp_mx.models.encoder import Encoder, FrozenPart
 from edp_mx.models.gpt2.decoder import GPT2, through
 
@@ -31,9 +31,8 @@ class UpperGPT2(gluon.HybridBlock):
         self.norm, self.dropout = decoder.norm, decoder.dropout
 
     def inputs(self, batch, context: mx.Context) -> mx.nd.NDArray:
-        """Return the stored states of a batch, without what may stand beside them."""
-        states = batch.inputs.states[..., : self.config.hidden_size]
-        return mx.nd.array(states, ctx=context, dtype="float32")
+        """Return the stored states of a batch."""
+        return mx.nd.array(batch.inputs.states, ctx=context, dtype="float32")
 
     def hybrid_forward(self, F, below):
         """See the class."""
@@ -51,12 +50,11 @@ def frozen_part(decoder: GPT2, rest: Callable[[UpperGPT2], Encoder]) -> Optional
         return None
 
     def states(batch: Batch) -> Tuple[np.ndarray, np.ndarray]:
-        assert isinstance(batch.inputs, PieceInputs)
         context = decoder.position_weight.list_ctx()[0]
         pieces, positions = decoder.inputs(batch, context), decoder.position_weight.data(context)
         with autograd.pause(train_mode=False):
             rows = mx.nd.swapaxes(decoder.embedded(mx.nd, pieces, positions), 0, 1)  # (P, N, H)
             rows = mx.nd.swapaxes(through(mx.nd, rows, layers), 0, 1)
-        return rows.asnumpy(), batch.inputs.lengths.astype(np.int64)
+        return rows.asnumpy(), batch.pieces.lengths.astype(np.int64)
 
     return FrozenPart(states, rest(UpperGPT2(decoder)))

@@ -89,7 +89,7 @@ class CausalLM(TaskModel):
         """See `TaskModel`: what comes behind a text, as `answering` says."""
         assert vocabulary.tokenizer is not None
         for batch in batches:
-            pieces, lengths, _ = self.encoder.pieces(batch)
+            pieces, lengths, _ = batch.pieces
             for length in np.unique(lengths).tolist():
                 (rows,) = np.nonzero(lengths == length)
                 found = continuations(
@@ -106,7 +106,7 @@ class CausalLM(TaskModel):
 
     def _guess(self, batch: Batch) -> Guessed:
         """Score all pieces at the predicted places."""
-        found = predicted(self.encoder.pieces(batch), end=self._end)
+        found = predicted(batch.pieces, end=self._end)
         log_probabilities = mx.nd.log_softmax(self._scores(batch, found.places), axis=-1)
         context = log_probabilities.context
         targets = mx.nd.array(found.targets, ctx=context, dtype="int32")

@@ -91,7 +91,7 @@ class MaskedLM(TaskModel):
         assert vocabulary.tokenizer is not None
         names = vocabulary.tokenizer.pieces
         for batch in batches:
-            inputs = _pieces(batch)
+            inputs = batch.pieces
             places = np.stack(np.nonzero(inputs.pieces == self._maskable.mask_id))  # (2, K)
             shares = np.zeros((0, len(names)))  # (K, V)
             if places.size:
@@ -106,8 +106,8 @@ class MaskedLM(TaskModel):
 
     def _guess(self, batch: Batch, generator: np.random.Generator) -> Guessed:
         """Mask a batch and score all pieces at the masked places."""
-        masked = mask(_pieces(batch), self._maskable, generator=generator)
-        inputs = _pieces(batch)._replace(pieces=masked.pieces)
+        masked = mask(batch.pieces, self._maskable, generator=generator)
+        inputs = batch.pieces._replace(pieces=masked.pieces)
         log_probabilities = mx.nd.log_softmax(self._scores(inputs, masked.places), axis=-1)
         targets = mx.nd.array(masked.targets, ctx=log_probabilities.context, dtype="int32")
         return Guessed(masked, log_probabilities, mx.nd.pick(log_probabilities, targets))
@@ -123,12 +123,6 @@ class MaskedLM(TaskModel):
         masked, true = guessed.masked, guessed.true
         is_of = np.arange(len(masked.lengths))[:, None] == masked.places[0]  # (N, K)
         return -mx.nd.dot(mx.nd.array(is_of * masked.counts, ctx=true.context), true)
-
-
-def _pieces(batch: Batch) -> PieceInputs:
-    """Return the inputs, which are word pieces: the encoder has no other head."""
-    assert isinstance(batch.inputs, PieceInputs)
-    return batch.inputs
 
 
 def _generator(batch: Batch) -> np.random.Generator:
