@@ -9,7 +9,7 @@ import numpy as np
 
 from edp_mx.config import ExperimentConfig
 from edp_mx.data.corpus import Corpus
-from edp_mx.data.utterance import Utterance
+from edp_mx.data.utterance import REPLY, Utterance
 from edp_mx.data.vocabulary import Vocabulary
 from edp_mx.errors import UserError
 
@@ -63,7 +63,8 @@ def draw_canaries(
 ) -> List[Canary]:
     """Draw canaries: random words of the training part, an intent, and a number in its own slot.
 
-    With a public label list the slot is one of the corpus (`slot_for`).
+    With a public label list the slot is one of the corpus (`slot_for`). Where the utterances have
+    prompts and replies, the words are a prompt and the number is its reply.
     """
     generator = np.random.default_rng(np.random.SeedSequence([settings.seed, 0xCA4A]))
     words = sorted({t for u in corpus.train for t in u.tokens if t.isalpha()}) or ["call"]
@@ -71,11 +72,13 @@ def draw_canaries(
     slot = slot_for(corpus.train, is_free=config.data.labels.source == "train")
     total = len(settings.repeats) * settings.count
     numbers = _numbers(total, settings, generator)
-    slots = ("O",) * PREFIX + (f"B-{slot}",) + (f"I-{slot}",) * (settings.digits - 1)
+    ends = [REPLY] if any(REPLY in utterance.tokens for utterance in corpus.train) else []
+    outside = ("O",) * (PREFIX + len(ends))
+    slots = (*outside, f"B-{slot}", *[f"I-{slot}"] * (settings.digits - 1))
     return [
         Canary(
             Utterance(
-                (*generator.choice(words, PREFIX).tolist(), *number),
+                (*generator.choice(words, PREFIX).tolist(), *ends, *number),
                 slots,
                 str(generator.choice(intents)),
                 id=f"canary/{i}",

@@ -26,6 +26,9 @@ class Guesses(NamedTuple):
 def threshold_attacks(scores: MembershipScores) -> List[Guesses]:
     """Return the guesses by loss, calibrated loss, the other signals, and the words alone.
 
+    Edge cases: of utterances without slots, all with one intent, as those of a language model, all
+    outputs follow from the loss, which is the only guess then.
+
     Source: Yeom et al. 2018 (loss); Song and Mittal 2021 (modified entropy, thresholds by class);
     Watson et al. 2022 (calibration).
     """
@@ -35,14 +38,17 @@ def threshold_attacks(scores: MembershipScores) -> List[Guesses]:
     of_slots = Guesses(
         "loss of the slots", "low negative log-likelihood of the true tags", -signals.slot_loss
     )
+    of_loss = Guesses(
+        "loss",
+        "low training loss; the threshold is the mean loss of the members, which the attacker "
+        "is assumed to know (Yeom et al.)",
+        -loss,
+        threshold=-float(loss[scores.labels].mean()),
+    )
+    if len(set(scores.intents)) == 1 and not signals.slot_loss.any():
+        return [of_loss]
     found = [
-        Guesses(
-            "loss",
-            "low training loss; the threshold is the mean loss of the members, which the attacker "
-            "is assumed to know (Yeom et al.)",
-            -loss,
-            threshold=-float(loss[scores.labels].mean()),
-        ),
+        of_loss,
         Guesses("loss of the intent", "low cross entropy of the true intent", -signals.intent_loss),
         *([of_slots] if signals.slot_loss.any() else []),  # without slots there is one tag
         Guesses(
