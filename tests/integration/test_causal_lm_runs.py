@@ -92,6 +92,16 @@ def test_it_goes_on_from_another_with_privacy(whole, tmp_path, settings):
     assert (tmp_path / "run" / "model").is_dir() == is_merged
 
 
+def test_a_5_gram_is_scored_on_the_same_pieces(whole):
+    """Most of a line follows from its first word."""
+    said = edp_mx("experiments.kneser_ney", whole[0]).stdout.splitlines()[2:]
+    (_, _, ours, *rest), (_, _, gpt2, *same) = ([c.strip() for c in row[1:-1].split("|")]
+                                                for row in said)  # fmt: skip
+    test = read(whole[0], "results")["test"]
+    assert float(gpt2) == pytest.approx(test["perplexity"], abs=0.06) and rest[1:] == same[1:]
+    assert 1 < float(ours) < read(whole[0], "results")["baseline"]["perplexity"] / 2
+
+
 def test_what_it_writes_is_kept_and_scored(whole, tmp_path):
     sacrebleu = pytest.importorskip("sacrebleu")
     run, table = whole[0], tmp_path / "mine.csv"

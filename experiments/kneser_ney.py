@@ -1,0 +1,168 @@
+"""Score a 5-gram model beside a trained language model: the same pieces of the same held-out texts.
+
+The 5-gram has interpolated modified Kneser-Ney smoothing and learns from the training part of each
+run, without privacy. It guesses the pieces that the run guesses, and no word is unknown to it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Iterator, List, Optional, Sequence, Tuple
+
+import numpy as np
+
+from experiments.command import main
+
+if TYPE_CHECKING:
+    from edp_mx.data.encoding import EncodedCorpus
+
+EXAMPLES = """\
+examples:
+  python -m experiments.kneser_ney runs/public_gpt2
+"""
+ORDER = 5
+HEADER = ("run", "model", "perplexity per piece", "per word", "pieces", "words")
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument
+    add("runs", nargs="+", type=Path, metavar="RUN", help="finished runs of task: causal_lm")
+    add("--order", type=int, default=ORDER, metavar="n", help=f"pieces of an n-gram ({ORDER})")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Print two rows for each run: the 5-gram, and the run's own model."""
+    from edp_mx.reports.table import render_table
+
+    rows: List[Tuple[str, ...]] = []
+    for path in arguments.runs:
+        rows += compared(path, arguments.order)
+    print(render_table(HEADER, rows))
+    return 0
+
+
+def compared(path: Path, order: int) -> Iterator[Tuple[str, ...]]:
+    """Yield the rows of a run; a word ends at a blank, and the end of a text counts as one."""
+    from edp_mx.errors import UserError
+    from edp_mx.runs.build import encode_part
+    from edp_mx.runs.trained_run import load_run
+    from edp_mx.runtime.json_text import read_json
+
+    trained = load_run(path)
+    tokenizer = trained.vocabulary.tokenizer
+    if trained.config.task != "causal_lm" or tokenizer is None:
+        raise UserError(f"{path} is of task: {trained.config.task}, not of causal_lm")
+    parts = (
+        encode_part(trained.config, trained.part(part), trained.vocabulary, part)
+        for part in ("train", "test")
+    )
+    (read, _), (held_out, begins) = (_sequences(part, tokenizer.special_ids.sep) for part in parts)
+    model = KneserNey(read, order=order, num_pieces=len(tokenizer))
+    guessed = [sequence[begin:] for sequence, begin in zip(held_out, begins)]
+    losses = [model.losses(sequence)[-len(rest) :] for sequence, rest in zip(held_out, guessed)]
+    pieces = sum(map(len, guessed))
+    words = sum(len(tokenizer.text_of(rest[:-1]).split()) + 1 for rest in guessed)
+    own = read_json(path / "results.json")["test"]
+    assert own["pieces"] == pieces
+    for name, loss in (
+        (f"{order}-gram", float(sum(map(np.sum, losses)))),
+        (trained.config.model.family, math.log(own["perplexity"]) * pieces),
+    ):
+        found = (f"{math.exp(loss / number):.1f}" for number in (pieces, words))
+        yield (path.name, name, *found, f"{pieces:,}", f"{words:,}")
+
+
+class KneserNey:
+    """Interpolated n-grams over piece ids, with one discount or the three of Chen and Goodman.
+
+    An n-gram that does not open a text counts once for each piece that it was seen behind. Pieces
+    that were never seen share what the others' discounts leave, all alike.
+
+    Args:
+        sequences: of ids below `num_pieces`; the first of each is given and never guessed.
+        discount: taken from each count; by default three for each order, from how many n-grams
+            occur once to four times.
+
+    Source: Chen and Goodman 1999, section 3; Heafield et al. 2013, section 3.
+    """
+
+    def __init__(
+        self,
+        sequences: Sequence[np.ndarray],
+        *,
+        order: int,
+        num_pieces: int,
+        discount: Optional[float] = None,
+    ) -> None:
+        self._num_pieces = num_pieces
+        pieces = np.concatenate(sequences).astype(np.int64)  # (S,)
+        places = np.concatenate([np.arange(len(each)) for each in sequences])  # (S,)
+        ids = np.zeros(len(pieces) + 1, np.int64)  # of the n-gram that ends here; of none at first
+        keys, behind, occurred = [], [], []
+        for n in range(1, order + 1):
+            (ends,) = np.nonzero(places >= n - 1)
+            key = ids[ends - 1] * num_pieces + pieces[ends]
+            found, first, own = np.unique(key, return_index=True, return_inverse=True)
+            behind.append(ids[ends[first]])  # the (n − 1)-gram that it ends with
+            # a text's first piece is not guessed; an n-gram that opens texts has none behind it
+            occurred.append((np.bincount(own, places[ends] > 0), places[ends[first]] == n - 1))
+            keys.append(found)
+            ids[ends] = own
+        self._tables = []
+        for n, (found, (counts, is_open)) in enumerate(zip(keys, occurred)):
+            if n + 1 < order:
+                seen = np.bincount(behind[n + 1], minlength=len(found))
+                counts = np.where(is_open, counts, seen)
+            counts = counts.astype(np.int64)
+            taken = _discounts(counts, discount)[np.minimum(counts, 3)]
+            contexts = found // num_pieces
+            total = np.bincount(contexts, counts)
+            left = np.bincount(contexts, taken) / np.maximum(total, 1)
+            shares = (counts - taken) / np.maximum(total, 1)[contexts]
+            self._tables.append((found, shares, left, total > 0))
+
+    def losses(self, sequence: np.ndarray) -> np.ndarray:
+        """Return −ln p of each piece but the first, by those before it, (n − 1,)."""
+        pieces = np.asarray(sequence, np.int64)
+        shares = np.full(len(pieces), 1 / self._num_pieces)
+        contexts = np.zeros(len(pieces), np.int64)  # before each piece; −1 for one never seen
+        for found, own, left, is_context in self._tables:
+            known = (contexts >= 0) & (contexts < len(left))
+            known[known] = is_context[contexts[known]]
+            key = contexts * self._num_pieces + pieces
+            at = np.minimum(np.searchsorted(found, key), len(found) - 1)
+            is_seen = (contexts >= 0) & (found[at] == key)
+            share = np.where(is_seen, own[at], 0)
+            shares[known] = share[known] + left[contexts[known]] * shares[known]
+            contexts = np.concatenate([[-1], np.where(is_seen, at, -1)[:-1]])
+        return -np.log(shares[1:])
+
+
+def _discounts(counts: np.ndarray, discount: Optional[float]) -> np.ndarray:
+    """Return what is taken from counts of 0, 1, 2, and 3 or more, (4,)."""
+    if discount is not None:
+        return np.array([0, discount, discount, discount])
+    n = np.bincount(counts, minlength=5)[:5].astype(float)  # so many have a count
+    if not n[1:].all():
+        return np.array([0, 0.5, 1, 1.5])
+    y = n[1] / (n[1] + 2 * n[2])
+    return np.array([0, *(i - (i + 1) * y * n[i + 1] / n[i] for i in (1, 2, 3))])
+
+
+def _sequences(part: EncodedCorpus, end: int) -> Tuple[List[np.ndarray], List[int]]:
+    """Return the pieces of each text of a part, and the place of the first guessed one of each."""
+    from edp_mx.tasks.causal_lm.predicted import predicted
+
+    found, begins = [], []
+    for row in range(len(part)):
+        inputs = part.batch([row]).pieces
+        found.append(inputs.pieces[0])
+        begins.append(int(predicted(inputs, end=end).places[0, 0]) + 1)
+    return found, begins
+
+
+if __name__ == "__main__":
+    sys.exit(main("kneser_ney", sys.argv[1:]))
