@@ -64,7 +64,7 @@ def compared(path: Path, order: int) -> Iterator[Tuple[str, ...]]:
     guessed = [sequence[begin:] for sequence, begin in zip(held_out, begins)]
     losses = [model.losses(sequence)[-len(rest) :] for sequence, rest in zip(held_out, guessed)]
     pieces = sum(map(len, guessed))
-    words = sum(len(tokenizer.text_of(rest[:-1]).split()) + 1 for rest in guessed)
+    words = sum(len(tokenizer.text_of(rest[:-1].tolist()).split()) + 1 for rest in guessed)
     own = read_json(path / "results.json")["test"]
     assert own["pieces"] == pieces
     for name, loss in (
@@ -146,10 +146,12 @@ def _discounts(counts: np.ndarray, discount: Optional[float]) -> np.ndarray:
     if discount is not None:
         return np.array([0, discount, discount, discount])
     n = np.bincount(counts, minlength=5)[:5].astype(float)  # so many have a count
-    if not n[1:].all():
-        return np.array([0, 0.5, 1, 1.5])
-    y = n[1] / (n[1] + 2 * n[2])
-    return np.array([0, *(i - (i + 1) * y * n[i + 1] / n[i] for i in (1, 2, 3))])
+    if n[1:].all():
+        y = n[1] / (n[1] + 2 * n[2])
+        found = np.array([0, *(i - (i + 1) * y * n[i + 1] / n[i] for i in (1, 2, 3))])
+        if (found >= 0).all():
+            return found
+    return np.array([0, 0.5, 1, 1.5])  # KenLM's where few texts give none
 
 
 def _sequences(part: EncodedCorpus, end: int) -> Tuple[List[np.ndarray], List[int]]:
