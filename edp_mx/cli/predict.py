@@ -77,6 +77,9 @@ def run(arguments: argparse.Namespace) -> int:
         _answer_stream(trained, as_json=arguments.format != "text")
         return 0
     given = [trained.tokens_of(text) for text in arguments.utterances]
+    if given[0] and len(given) == 1 and arguments.format != "jsonl" and sys.stdout.isatty():
+        _print_while_written(trained, given[0])
+        return 0
     found = iter(trained.predict([tokens for tokens in given if tokens]) if any(given) else ())
     as_json = arguments.format == "jsonl"
     for number, tokens in enumerate(given, start=1):
@@ -87,6 +90,20 @@ def run(arguments: argparse.Namespace) -> int:
         error = f"utterance {number} needs at least one word"
         _print(_json({"error": error}) if as_json else f"error: {error}")
     return 0 if all(given) else 2
+
+
+def _print_while_written(trained: Any, tokens: List[str]) -> None:
+    """Print the answer to one utterance, a text while it is written."""
+    shown = 0
+
+    def show(answer: Any, end: str = "") -> None:
+        nonlocal shown
+        text = answer.describe().rstrip("\ufffd")  # the first bytes of a character
+        print(text[shown:], end=end, flush=True)
+        shown = len(text)
+
+    (answer,) = trained.predict([tokens], heard=show)
+    show(answer, end="\n")
 
 
 def _answer_stream(trained: Any, *, as_json: bool) -> None:

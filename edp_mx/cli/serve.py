@@ -26,6 +26,7 @@ examples:
   curl -H 'Content-Type: application/json' -d '{"text": "call my parents"}' \\
     http://127.0.0.1:8080/predict
   edp-mx serve exported/mine --set threshold=0.5    # by ONNX Runtime, without MXNet
+  what a language model writes, as it is written, in JSON lines: {"text": "…", "stream": true}
   several at once: {"utterances": [{"text": "call mum"}, {"tokens": ["play", "jazz"]}]}
 """
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from dataclasses import dataclass
 from pathlib import Path
-from typing import List, Optional, Sequence, Tuple
+from typing import Callable, List, Optional, Sequence, Tuple
 
 import mxnet as mx
 import numpy as np
@@ -109,17 +109,23 @@ class TrainedRun:
         return self.config.data.tokens_of(text)
 
     def predict(
-        self, token_lists: Sequence[Sequence[str]], *, most_at_once: Optional[int] = None
+        self,
+        token_lists: Sequence[Sequence[str]],
+        *,
+        most_at_once: Optional[int] = None,
+        heard: Optional[Callable[[Answer], None]] = None,
     ) -> List[Answer]:
         """Return the model's answer to each list of tokens.
 
         Args:
             most_at_once: utterances, by default `training.evaluation_batch_size`. MXNet keeps the
                 memory of the largest batch.
+            heard: see `TaskModel`.
         """
         blank = [Utterance(tuple(tokens), ("O",) * len(tokens), "") for tokens in token_lists]
         size = most_at_once or self.config.training.evaluation_batch_size
         batches = evaluation_batches(self._encode(blank), size)
+        self.model.heard = heard
         found = dict(self.model.answers(batches, blank, self.vocabulary))
         return [found[index] for index in range(len(blank))]
 

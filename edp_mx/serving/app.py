@@ -6,7 +6,7 @@ import asyncio
 import logging
 import re
 import time
-from typing import Any, Callable, Dict, Iterable, List, Optional, Tuple
+from typing import Any, AsyncIterator, Callable, Dict, Iterable, List, Optional, Tuple
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 from prometheus_client.exposition import CONTENT_TYPE_LATEST
@@ -15,11 +15,12 @@ from edp_mx.data.tokenization import Cut
 from edp_mx.data.utterance import are_words
 from edp_mx.runtime.json_text import NotJSON, parse_json
 from edp_mx.serving.batcher import Batcher, Busy, Tokens
-from edp_mx.serving.messages import Answer, Refused, Request, as_json, busy
+from edp_mx.serving.messages import Answer, Refused, Request, as_json, busy, json_bytes
 
 logger = logging.getLogger(__name__)
 MOST_UTTERANCES, MOST_TOKENS = 256, 1000  # of a request; of an utterance
 MOST_TOGETHER = 20_000  # tokens of a request
+LINES = "application/x-ndjson"  # the content type of JSON lines
 ITSELF = ("localhost", "127.0.0.1", "::1")  # names of this machine for itself
 _HOST = re.compile(r"(?:\[([^]\s]+)\]|([^:/@\s[\]]+))(?::\d{0,5})?")
 # A page of another site cannot send this without asking first.
@@ -112,7 +113,9 @@ class App:
         if not _KIND.fullmatch(request.kind):
             raise Refused("415 Unsupported Media Type", "send Content-Type: application/json")
         in_thread = asyncio.get_running_loop().run_in_executor
-        asked, is_single = await in_thread(None, self._read, request.body)
+        asked, is_single, is_streamed = await in_thread(None, self._read, request.body)
+        if is_streamed:
+            return Answer(b"", LINES, parts=self._streamed(asked, started))
         try:
             found = await self._batcher.ask(asked, seconds=self._seconds)
         except Busy as error:
@@ -121,8 +124,33 @@ class App:
         self._latency.observe(time.perf_counter() - started)
         return await in_thread(None, self._written, found, is_single)
 
-    def _read(self, body: bytes) -> Tuple[List[Tokens], bool]:
-        """The utterances of a request, cut into tokens, and whether it is a single one."""
+    async def _streamed(self, asked: List[Tokens], started: float) -> AsyncIterator[bytes]:
+        """A line for each part of an answer that is written, and at last the whole one."""
+        loop, shown = asyncio.get_running_loop(), 0
+        parts: asyncio.Queue[Optional[str]] = asyncio.Queue()
+
+        def heard(answer: Any) -> None:
+            text = answer.describe().rstrip("\ufffd")  # the first bytes of a character
+            loop.call_soon_threadsafe(parts.put_nowait, text)
+
+        answer = asyncio.ensure_future(self._batcher.ask(asked, seconds=self._seconds, heard=heard))
+        answer.add_done_callback(lambda _: parts.put_nowait(None))
+        while (text := await parts.get()) is not None:
+            if len(text) > shown:
+                yield json_bytes({"written": text[shown:]}) + b"\n"
+                shown = len(text)
+        try:
+            (found,) = answer.result()
+        except Exception as error:
+            said = str(busy()) if isinstance(error, Busy) else "the server failed"
+            yield json_bytes({"error": said}) + b"\n"
+            return
+        self._utterances.inc()
+        self._latency.observe(time.perf_counter() - started)
+        yield json_bytes(_rounded(found.to_dict(), self._digits)) + b"\n"
+
+    def _read(self, body: bytes) -> Tuple[List[Tokens], bool, bool]:
+        """The tokens of the utterances, whether there is a single one, and to be streamed."""
         try:
             given = parse_json(body)
         except NotJSON as error:
@@ -131,7 +159,8 @@ class App:
         tokens = [_tokens_of(each, self._cut) for each in asked]
         if sum(map(len, tokens)) > MOST_TOGETHER:
             raise Refused("400 Bad Request", f"a request has at most {MOST_TOGETHER} words")
-        return tokens, is_single
+        is_streamed = is_single and isinstance(given, dict) and given.get("stream") is True
+        return tokens, is_single, is_streamed
 
     def _written(self, found: List[Any], is_single: bool) -> Answer:
         answers = [_rounded(each.to_dict(), self._digits) for each in found]

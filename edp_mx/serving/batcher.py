@@ -7,10 +7,10 @@ import queue
 import threading
 from concurrent.futures import Future
 from contextlib import suppress
-from typing import Any, Callable, List, NamedTuple, Sequence
+from typing import Any, Callable, List, NamedTuple, Optional, Sequence
 
 Tokens = Sequence[str]
-Predict = Callable[[List[Tokens]], List[Any]]
+Predict = Callable[..., List[Any]]  # of lists of tokens, and perhaps `heard`
 
 
 class Busy(Exception):
@@ -20,6 +20,7 @@ class Busy(Exception):
 class _Question(NamedTuple):
     utterances: List[Tokens]
     answer: Future
+    heard: Optional[Callable[[Any], None]] = None
 
     @property
     def size(self) -> int:
@@ -61,13 +62,22 @@ class Batcher:
         """How many questions wait."""
         return self._questions.qsize()
 
-    async def ask(self, utterances: List[Tokens], *, seconds: float) -> List[Any]:
+    async def ask(
+        self,
+        utterances: List[Tokens],
+        *,
+        seconds: float,
+        heard: Optional[Callable[[Any], None]] = None,
+    ) -> List[Any]:
         """Return the predictions for some utterances.
+
+        Args:
+            heard: is given a single one while it is written, in the model's thread.
 
         Raises:
             Busy: too many questions wait, or no answer came in time.
         """
-        question = _Question(utterances, Future())
+        question = _Question(utterances, Future(), heard)
         try:
             self._questions.put_nowait(question)
             return await asyncio.wait_for(asyncio.wrap_future(question.answer), seconds)
@@ -94,9 +104,15 @@ class Batcher:
         return [question for question in batch if question.answer.set_running_or_notify_cancel()]
 
     def _answer(self, batch: List[_Question], predict: Predict) -> None:
-        """Answer some questions together; where that fails, each alone."""
+        """Answer some questions together; each alone where that fails, or where one is heard."""
+        if len(batch) > 1 and any(question.heard for question in batch):
+            for question in batch:
+                self._answer([question], predict)
+            return
+        heard = {"heard": batch[0].heard} if batch and batch[0].heard else {}
         try:
-            found = iter(predict([each for question in batch for each in question.utterances]))
+            asked = [each for question in batch for each in question.utterances]
+            found = iter(predict(asked, **heard))
             for question in batch:
                 question.answer.set_result([next(found) for _ in question.utterances])
         except Exception as error:

@@ -11,7 +11,7 @@ import errno
 import signal
 import socket
 from contextlib import suppress
-from typing import Awaitable, Callable, Dict, List, Optional, Tuple
+from typing import AsyncIterator, Awaitable, Callable, Dict, List, Optional, Tuple
 
 import h11
 
@@ -173,11 +173,25 @@ class Server:
             await client.send(
                 wire.written(protocol, answer, is_head=client.is_head, is_last=is_last)
             )
+            if answer.parts is not None:
+                await self._send_parts(client, protocol, answer.parts)
             self._hold(client, 0)
             if not protocol.our_state is protocol.their_state is h11.DONE:
                 await client.linger(LINGER_SECONDS)
                 return
             protocol.start_next_cycle()
+
+    async def _send_parts(
+        self, client: Client, protocol: h11.Connection, parts: AsyncIterator[bytes]
+    ) -> None:
+        """Send the body of an answer as it is made."""
+        client.begin(None)
+        async for data in parts:
+            client.begin(ANSWER_SECONDS)
+            await client.send(wire.part_of(protocol, data))
+            client.begin(None)
+        client.begin(ANSWER_SECONDS)
+        await client.send(wire.part_of(protocol, None))
 
     async def _answered(
         self, client: Client, protocol: h11.Connection

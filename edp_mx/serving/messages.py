@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import Any, Iterable, List, NamedTuple, Tuple
+from typing import Any, AsyncIterator, Iterable, List, NamedTuple, Optional, Tuple
 
 
 class Request(NamedTuple):
@@ -24,12 +24,17 @@ class Request(NamedTuple):
 
 
 class Answer(NamedTuple):
-    """The answer to a request."""
+    """The answer to a request.
+
+    Attributes:
+        parts: of a body that is sent as it is made, in place of `body`.
+    """
 
     body: bytes
     kind: str
     status: str = "200 OK"
     headers: List[Tuple[str, str]] = []
+    parts: Optional[AsyncIterator[bytes]] = None
 
 
 class Refused(Exception):
@@ -46,8 +51,12 @@ class Refused(Exception):
 
 def as_json(value: Any, status: str = "200 OK", headers: Iterable[Tuple[str, str]] = ()) -> Answer:
     """Return a value as an answer."""
-    body = json.dumps(value, ensure_ascii=False, allow_nan=False).encode()
-    return Answer(body, "application/json", status, [*headers])
+    return Answer(json_bytes(value), "application/json", status, [*headers])
+
+
+def json_bytes(value: Any) -> bytes:
+    """Return a value as strict JSON on one line."""
+    return json.dumps(value, ensure_ascii=False, allow_nan=False).encode()
 
 
 def busy() -> Refused:

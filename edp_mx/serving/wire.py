@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from email.utils import formatdate
 from http import HTTPStatus
+from typing import Optional
 from urllib.parse import unquote
 
 import h11
@@ -62,7 +63,7 @@ def not_http(error: h11.RemoteProtocolError) -> Refused:
 def written(
     protocol: h11.Connection, answer: Answer, *, is_head: bool = False, is_last: bool
 ) -> bytes:
-    """Return an answer as bytes.
+    """Return an answer as bytes; of one in parts the head alone, which `part_of` follows.
 
     Args:
         is_head: the body was not asked for.
@@ -73,7 +74,7 @@ def written(
     number, _, reason = answer.status.partition(" ")
     headers = [
         ("Content-Type", answer.kind),
-        ("Content-Length", str(len(answer.body))),
+        *([("Content-Length", str(len(answer.body)))] if answer.parts is None else []),
         ("Date", formatdate(usegmt=True)),
         ("X-Content-Type-Options", "nosniff"),
         ("Cache-Control", "no-store"),
@@ -82,7 +83,15 @@ def written(
         *([("Connection", "close")] if is_last else []),
     ]
     parts = [protocol.send(h11.Response(status_code=int(number), reason=reason, headers=headers))]
+    if answer.parts is not None:
+        return b"".join(part or b"" for part in parts)
     if not is_head:
         parts.append(protocol.send(h11.Data(data=answer.body)))
     parts.append(protocol.send(h11.EndOfMessage()))
     return b"".join(part or b"" for part in parts)
+
+
+def part_of(protocol: h11.Connection, data: Optional[bytes]) -> bytes:
+    """Return a part of an answer's body as bytes; None ends it."""
+    event = h11.EndOfMessage() if data is None else h11.Data(data=data)
+    return protocol.send(event) or b""

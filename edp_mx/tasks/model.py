@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import (
     Any,
+    Callable,
     Dict,
     Iterable,
     Iterator,
@@ -68,6 +69,8 @@ class TaskModel(gluon.Block):
             frozen layers can be stored.
         why_no_ghost: why ghost clipping cannot follow the loss; empty where it can.
         answering: how it answers; None where nothing can be set about that.
+        heard: is given the answer to a single utterance while it is written, as far as it is; a
+            model that answers at once gives it nothing.
         most_at_once: of how many utterances the loss may be computed at once.
 
     Guarantee: an example's loss depends on no other example of its batch, except through dropout's
@@ -81,6 +84,7 @@ class TaskModel(gluon.Block):
     reads_stored_states = True
     why_no_ghost = ""
     answering: Optional[Settings] = None
+    heard: Optional[Callable[[Answer], None]] = None
     most_at_once = MOST_AT_ONCE
 
     @property

@@ -1,6 +1,9 @@
 """A language model through the command line: what it learns, how it goes on, with privacy."""
 
+import http.client
 import json
+import threading
+from functools import partial
 
 import numpy as np
 import pytest
@@ -8,6 +11,7 @@ from support.commands import assert_is_whole, edp_mx, read
 from support.pretraining import kill_in_the_middle, rows, write_config
 
 from edp_mx.models.gpt2.checkpoint import read_checkpoint
+from edp_mx.serving.server import build_server, load_model
 
 
 @pytest.fixture(scope="module")
@@ -90,6 +94,24 @@ def test_it_goes_on_from_another_with_privacy(whole, tmp_path, settings):
     assert edp_mx("predict", tmp_path / "run", "play play play").stdout.startswith("play play play")
     is_merged = "prefix" not in settings  # the layout has no place for a prefix
     assert (tmp_path / "run" / "model").is_dir() == is_merged
+
+
+def test_what_it_writes_is_told_while_it_is_written(whole):
+    """The server's lines, read as they come, are the text that `predict` prints at its end."""
+    server = build_server("lm", partial(load_model, whole[0]), host="127.0.0.1", port=0, seconds=60)
+    thread = threading.Thread(target=server.run)
+    thread.start()
+    connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=60)
+    asked = {"text": "play play play", "stream": True}
+    connection.request("POST", "/predict", json.dumps(asked), {"Content-Type": "application/json"})
+    *parts, answer = map(json.loads, connection.getresponse())
+    connection.close()
+    server.close()
+    thread.join()
+    printed = edp_mx("predict", whole[0], asked["text"]).stdout.rstrip("\n")
+    written = "".join(part["written"] for part in parts)
+    assert len(parts) > 3 and printed.startswith(written) and len(printed) - len(written) < 10
+    assert printed == f"{asked['text']} {answer['continuation']}"
 
 
 def test_a_5_gram_is_scored_on_the_same_pieces(whole):

@@ -22,6 +22,9 @@ class Echo:
     def __init__(self, tokens, confidence):
         self.tokens, self.confidence = tokens, confidence
 
+    def describe(self):
+        return " ".join(self.tokens)
+
     def to_dict(self):
         found = {"tokens": list(self.tokens)}
         if self.confidence is not None:
@@ -43,9 +46,12 @@ class Model:
         self.batcher = Batcher(load)
         return self.batcher
 
-    def __call__(self, utterances):
+    def __call__(self, utterances, heard=None):
         self.met |= not self._alone.acquire(blocking=False)
         self.sizes.append(len(utterances))
+        if heard is not None:  # what is written before it may go on
+            heard(Echo(utterances[0][:1], None))
+            heard(Echo(utterances[0][:2], None))
         assert self.gate.wait(PATIENCE)
         self._alone.release()
         if any("crash" in tokens for tokens in utterances):
@@ -57,8 +63,9 @@ class Model:
 def serving(model, **options):
     """A server that runs; its port is `.port`."""
     with mock.patch.object(server, "Batcher", model.batcher_of):
-        running = build_server("mine", lambda: model, port=0, seconds=PATIENCE,
-                               **{"host": "127.0.0.1", "cut": TOKENIZERS["punctuation"],
+        running = build_server("mine", lambda: model, port=0,
+                               **{"host": "127.0.0.1", "seconds": PATIENCE,
+                                  "cut": TOKENIZERS["punctuation"],
                                   **options})  # fmt: skip
     thread = threading.Thread(target=running.run, daemon=True)
     thread.start()

@@ -91,6 +91,19 @@ def continuations(
     return [_without(row[1:count].tolist(), end) for row, count in zip(found, counts)]
 
 
+def told(step: Step, heard: Callable[[List[int]], None]) -> Step:
+    """Return the same steps, each of which tells what stands behind a single prompt so far."""
+    written: List[int] = []
+
+    def step_and_tell(pieces: mx.nd.NDArray, past: Optional[Past]) -> Tuple[mx.nd.NDArray, Past]:
+        if past is not None:
+            written.append(int(pieces[0, 0].asscalar()))
+            heard(written)
+        return step(pieces, past)
+
+    return step_and_tell
+
+
 class _Decoder:
     """What a sampler calls: the next scores, and what is kept.
 

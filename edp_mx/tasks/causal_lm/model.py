@@ -14,7 +14,7 @@ from edp_mx.data.utterance import Utterance
 from edp_mx.data.vocabulary import Vocabulary
 from edp_mx.models.frozen import context_of
 from edp_mx.tasks.causal_lm.answer import Continued
-from edp_mx.tasks.causal_lm.decoding import Decoding, continuations
+from edp_mx.tasks.causal_lm.decoding import Decoding, continuations, told
 from edp_mx.tasks.causal_lm.predicted import Predicted, predicted
 from edp_mx.tasks.model import TaskModel, scores_of_losses
 
@@ -88,12 +88,17 @@ class CausalLM(TaskModel):
     ) -> Iterator[Tuple[int, Continued]]:
         """See `TaskModel`: what comes behind a text, as `answering` says."""
         assert vocabulary.tokenizer is not None
+        text_of = vocabulary.tokenizer.text_of
+        step, heard = self.encoder.step, self.heard
+        if heard is not None and len(asked) == 1 and self.answering.beams == 1:
+            tokens = asked[0].tokens
+            step = told(step, lambda ids: heard(Continued(tokens, text_of(ids))))
         for batch in batches:
             pieces, lengths, _ = batch.pieces
             for length in np.unique(lengths).tolist():
                 (rows,) = np.nonzero(lengths == length)
                 found = continuations(
-                    self.encoder.step,
+                    step,
                     pieces[rows, : length - 1],  # without the piece that closes it
                     self.answering,
                     end=self._end,
@@ -102,7 +107,7 @@ class CausalLM(TaskModel):
                 )
                 for row, ids in zip(rows, found):
                     index = int(batch.indices[row])
-                    yield index, Continued(asked[index].tokens, vocabulary.tokenizer.text_of(ids))
+                    yield index, Continued(asked[index].tokens, text_of(ids))
 
     def _guess(self, batch: Batch) -> Guessed:
         """Score all pieces at the predicted places."""

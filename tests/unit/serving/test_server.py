@@ -5,6 +5,7 @@ import http.client
 import json
 import threading
 import time
+from contextlib import contextmanager
 
 import pytest
 from support.serving import JSON, PATIENCE, Model, connect, posted, raw, send, serving
@@ -41,6 +42,46 @@ def test_utterances_are_answered(port, given, expected):
     status, headers, found = send(port, body=json.dumps(given))
     assert (status, found) == (200, expected)
     assert headers["X-Content-Type-Options"] == "nosniff"
+
+
+@contextmanager
+def asked_to_stream(port, text, **more):
+    """The answer to it, whose lines can be read as they come."""
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=PATIENCE)
+    connection.request("POST", "/predict", json.dumps({"text": text, "stream": True, **more}), JSON)
+    yield connection.getresponse()
+    connection.close()
+
+
+def test_what_is_written_comes_before_the_answer_is_whole(model, port):
+    model.gate.clear()
+    with asked_to_stream(port, "call my mum") as answer:
+        assert answer.headers["Content-Type"] == "application/x-ndjson"
+        assert [json.loads(answer.readline()) for _ in range(2)] == [
+            {"written": "call"},
+            {"written": " my"},
+        ]
+        model.gate.set()
+        assert [json.loads(line) for line in answer] == [{"tokens": ["call", "my", "mum"]}]
+    assert send(port, body='{"text": "hi"}')[2] == {"tokens": ["hi"]}
+
+
+def test_a_stream_that_fails_or_takes_too_long_says_so(model):
+    model.gate.clear()
+    with serving(model, seconds=0.3) as running, asked_to_stream(running.port, "hi") as answer:
+        assert json.loads([*answer][-1]) == {"error": "too busy; try again"}
+    model.gate.set()
+    with serving(model) as running, asked_to_stream(running.port, "crash") as answer:
+        assert json.loads([*answer][-1]) == {"error": "the server failed"}
+
+
+def test_streams_of_several_clients_are_their_own(model, port):
+    model.gate.clear()
+    with asked_to_stream(port, "a b") as one, asked_to_stream(port, "c d") as other:
+        model.gate.set()
+        said = [[json.loads(line) for line in answer] for answer in (one, other)]
+    assert [lines[-1]["tokens"] for lines in said] == [["a", "b"], ["c", "d"]]
+    assert [lines[0]["written"] for lines in said] == ["a", "c"] and not model.met
 
 
 def nested(depth):
