@@ -100,7 +100,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     make.add_argument("--out", type=Path, required=True, metavar="DIR")
     make.add_argument("--seed", type=whole, default=1, metavar="S", help="default 1")
     fetch = add_command(actions, "fetch", run_fetch, "download a public corpus", FETCH_EXAMPLES)
-    fetch.add_argument("corpus", metavar="atis|snips|nlu_eval|dstc8")
+    fetch.add_argument("corpus", metavar="atis|snips|nlu_eval|dstc8|e2e|dart")
     fetch.add_argument("--out", type=Path, metavar="DIR", help="default: data/<corpus>")
     fetch.add_argument("--from", dest="source", metavar="DIR|URL", help="a mirror or an archive")
     told = add_command(

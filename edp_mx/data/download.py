@@ -69,7 +69,8 @@ def fetch(
             fetched.
         source: a mirror in place of the public address: a folder, an archive (.zip, .tar, .tar.gz,
             .tgz), or the http(s) address of an archive or of a folder that holds train/seq.in …
-            (atis, snips) or the archive (nlu_eval, dstc8).
+            (atis, snips), trainset.csv … (e2e), the JSON files (dart) or the archive (nlu_eval,
+            dstc8).
 
     Raises:
         UserError: an unknown corpus, a source that is out of reach or not what it should be, or a

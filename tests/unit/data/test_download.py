@@ -350,6 +350,14 @@ def test_the_release_of_dstc8_is_a_commit_and_fits_what_is_wanted():
     assert all(re.fullmatch(dstc8.wanted, path) for path in paths)
 
 
+@pytest.mark.parametrize("name", [name for name, public in CORPORA.items() if public.checksums])
+def test_the_checksum_of_all_files_is_that_of_their_checksums(name):
+    public = CORPORA[name]
+    lines = [f"{found}  {path}\n" for path, found in sorted(public.checksums.items())]
+    assert sha256("".join(lines).encode()) == public.manifest
+    assert all(re.fullmatch(public.wanted, path) for path in public.checksums)
+
+
 CHECKED = sorted(name for name, public in CORPORA.items() if public.manifest)
 
 
