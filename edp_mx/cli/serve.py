@@ -81,6 +81,10 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _head_of(path: Path) -> Sequence[Headline]:
     """The three numbers of the run, for people at this machine: no ε covers its scores."""
+    from edp_mx.runs.exported.exported_model import is_exported
+
+    if is_exported(path):
+        return ()
     from edp_mx.reports.run_head import head_of
     from edp_mx.runs.run_directory import RunDirectory
 

@@ -11,7 +11,7 @@ from support.commands import assert_is_whole, edp_mx, read
 from support.pretraining import kill_in_the_middle, rows, write_config
 
 from edp_mx.models.gpt2.checkpoint import read_checkpoint
-from edp_mx.serving.server import build_server, load_model
+from edp_mx.serving.server import build_server, predict_of
 
 
 @pytest.fixture(scope="module")
@@ -98,7 +98,7 @@ def test_it_goes_on_from_another_with_privacy(whole, tmp_path, settings):
 
 def test_what_it_writes_is_told_while_it_is_written(whole):
     """The server's lines, read as they come, are the text that `predict` prints at its end."""
-    server = build_server("lm", partial(load_model, whole[0]), host="127.0.0.1", port=0, seconds=60)
+    server = build_server("lm", partial(predict_of, whole[0]), host="127.0.0.1", port=0, seconds=60)
     thread = threading.Thread(target=server.run)
     thread.start()
     connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=60)
