@@ -66,6 +66,7 @@ def run(arguments: argparse.Namespace) -> int:
     trained = load_run(arguments.run_directory)
     task, utterances = trained.task, _utterances(arguments, trained)
     progress, labelled, more = progress_bar(is_first=True), None, []
+    is_test = arguments.part == "test" and not arguments.file
     if arguments.overrides:
         trained.set_answering(arguments.overrides)
     if arguments.by_label:
@@ -73,7 +74,7 @@ def run(arguments: argparse.Namespace) -> int:
     else:
         scores = trained.score(utterances, progress)
     if arguments.generate is not None:
-        more.append(trained.score_written(utterances, most=arguments.generate))
+        more.append(trained.score_written(utterances, most=arguments.generate, is_test=is_test))
     if arguments.confidence:
         more.append(confidence_report(trained, utterances, bool(arguments.overrides), progress))
     for line in baselines.unknown_labels(utterances, trained.vocabulary, task):
@@ -89,12 +90,10 @@ def run(arguments: argparse.Namespace) -> int:
     print("\n".join(each.describe() for each in (scores, *more)))
     if labelled:
         print(f"\n{label_tables(utterances, labelled, label=task.label.split()[-1])}\n")
-    print(baselines.describe_baseline(baseline, task))
-    if arguments.part == "test" and not arguments.file:
-        for line in describe_without_privacy([trained.run]):
-            print(line)
-    for line in baselines.verdict(scores.to_dict(), baseline, task, mechanism=mechanism):
-        print(line)
+    lines = [baselines.describe_baseline(baseline, task)]
+    lines += describe_without_privacy([trained.run]) if is_test else []
+    lines += baselines.verdict(scores.to_dict(), baseline, task, mechanism=mechanism)
+    print(*lines, sep="\n")
     return 0
 
 

@@ -170,6 +170,7 @@ class Record(AsRead):
         settings: those that differ from their defaults, by dotted key, also old ones.
         by_epoch: columns, from `runs.epoch_columns`.
         labels: how many the model tells apart; None if unknown.
+        written: the scores of texts that it wrote, with the settings by which it wrote them.
         is_counted: whether its ε were counted from the ledger, and not read from a record.
     """
 
@@ -197,6 +198,7 @@ class Record(AsRead):
     settings: Mapping[str, Any]
     by_epoch: Optional[Mapping[str, Tuple[Optional[float], ...]]] = None
     labels: Optional[Labels] = None
+    written: Optional[Scores] = None
     is_counted: bool = field(default=False, compare=False)
     LATER = {"ledger_end": None}
     LIMITS = {

@@ -36,8 +36,8 @@ and no paths. Scores, epochs and times are NOT private |
 written last: without it the run did not finish. Its times are NOT private under Poisson sampling: \
 they reveal how much was drawn |
 | `model/` | after `task: masked_lm`: the BERT in Hugging Face's layout, for `model.checkpoint` |
-| `generated.jsonl` | once `edp-mx evaluate --generate` was asked for it: what the model wrote for \
-prompts, beside their references. NOT private |
+| `generated.jsonl`, `generated.json` | once `edp-mx evaluate --generate` was asked for it: what \
+the model wrote for prompts, beside their references, and its scores on the test part. NOT private |
 | `rank_<i>.log` | each worker's log: losses, scores, times. NOT private |
 | `scores.npz` | once attacked: the model's outputs for members and others. NOT private |
 | `attack-<name>/` | each attack's `report.html`, numbers and pictures. NOT private |

@@ -46,7 +46,8 @@ _ALWAYS = ("data.corpus", "model.family")  # named even where they are the defau
 _CORPUS = ("data.path", "data.split.test")  # its place
 _BOUNDS = ("as_published", "holds", "holds_if")
 # Fields that may be counted anew, or that older versions lack: they identify no run.
-_RETOLD = (*_BOUNDS, END, "delta", "n", "by_epoch", "labels")
+ADDED = ("by_epoch", "labels", "written")  # by later versions, or later in the life of a run
+_RETOLD = (*_BOUNDS, END, "delta", "n", *ADDED)
 
 
 def settings_of(config: ExperimentConfig) -> Dict[str, Any]:
@@ -198,6 +199,8 @@ def record_of(run: RunDirectory) -> Record:
         record = _described(run, run.load(Results), run.settings())
     if record.by_epoch is None and run.metrics.exists():
         record = replace(record, by_epoch=by_epoch(run.epochs(), run.task))
+    if run.has("generated"):
+        record = replace(record, written=run.read("generated"))
     is_private = run.has("privacy") and record.mechanism != "none"
     if run.ledger.exists() or is_private:
         record = replace(record, **_of_privacy(privacy_of(run, [])), is_counted=True)

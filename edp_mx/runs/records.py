@@ -11,7 +11,7 @@ from typing import Any, Callable, Dict, Iterable, Iterator, List, NamedTuple, Se
 
 from edp_mx.errors import UserError
 from edp_mx.runs.file_types import Record, Results
-from edp_mx.runs.record import record_of, run_id, validation_cost
+from edp_mx.runs.record import ADDED, record_of, run_id, validation_cost
 from edp_mx.runs.record_files import RUNS, is_record, name_of, records_in, walk
 from edp_mx.runs.run_directory import RunDirectory
 from edp_mx.runtime.json_text import read_json
@@ -50,7 +50,7 @@ def collect(paths: Sequence[Path]) -> List[Found]:
             raise UserError(f"there is no {path}: name a run, a folder of runs or a record")
         for each in _below(path):
             said = unstructure(each.record)
-            said = {k: value for k, value in said.items() if k not in ("by_epoch", "labels")}
+            said = {k: value for k, value in said.items() if k not in ADDED}
             key = run_id(each.record) if each.is_run else repr(sorted(said.items()))
             if key not in found or (found[key].record.by_epoch is None and each.record.by_epoch):
                 found[key] = each

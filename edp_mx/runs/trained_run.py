@@ -99,10 +99,23 @@ class TrainedRun:
             )
         self.model.answering = read_settings([], overrides, kind=type(self.model.answering))
 
-    def score_written(self, utterances: Sequence[Utterance], *, most: int) -> Scores:
-        """Have the model write, keep that in `generated.jsonl`, and score it; see `Task`."""
+    def score_written(
+        self, utterances: Sequence[Utterance], *, most: int, is_test: bool = False
+    ) -> Scores:
+        """Have the model write, keep that in `generated.jsonl`, and score it; see `Task`.
+
+        Args:
+            is_test: these are the run's own test part, so that its record has the scores.
+        """
         out = self.run.path / GENERATED
-        return self.task.score_written(utterances, self.predict, most=most, out=out)
+        scores = self.task.score_written(utterances, self.predict, most=most, out=out)
+        if is_test:
+            own = self.model.answering
+            assert own is not None  # a task without settings has refused to write
+            usual = type(own)()
+            changed = {k: v for k, v in vars(own).items() if v != getattr(usual, k)}
+            self.run.write("generated", {**scores.to_dict(), **changed})
+        return scores
 
     def tokens_of(self, text: str) -> List[str]:
         """Cut a text into tokens as the corpus was, by `data.tokenizer`."""

@@ -5,6 +5,7 @@ import re
 import sys
 
 import pytest
+from support.commands import edp_mx
 from support.documentation import ROOT, blocks, execute, folder_of_ones_own
 from support.shrunken import FILES, shrunken
 from support.texts import texts, write_table
@@ -119,4 +120,7 @@ def test_the_page_on_generation(corpora, tmp_path):
     assert re.search(r"utterances +600\n", said) and "perplexity" in said and "slot errors" in said
     written = (tmp_path / "runs" / "private_gpt2" / "generated.jsonl").read_text().splitlines()
     assert all(json.loads(line)["references"] for line in written)
+    edp_mx("runs", "keep", tmp_path / "runs" / "private_gpt2", "--into", tmp_path / "kept")
+    record = json.loads((tmp_path / "kept" / "runs.jsonl").read_text())
+    assert record["written"]["prompts"] == len(written)
     assert '"continuation": "' in said.splitlines()[-1]  # the answer of the server

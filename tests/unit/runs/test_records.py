@@ -284,6 +284,17 @@ def test_a_record_without_epochs_gets_those_of_its_run_s_log(tmp_path):
     assert "by_epoch" in json.loads(line) and len(line) < 10_000
 
 
+def test_a_record_has_the_scores_of_what_was_written(tmp_path):
+    run = finished_run(tmp_path / "run", made("a"))
+    keep_whole(run, tmp_path / "kept")
+    run.write("generated", {"bleu": 0.25, "beams": 4})
+    keep_whole(run, tmp_path / "kept")
+    (line,) = lines_in(tmp_path / "kept")[0]  # in place of the one before
+    assert json.loads(line)["written"]["bleu"] == 0.25
+    (found,) = collect([tmp_path / "kept", run.path])
+    assert found.record.written == {"bleu": 0.25, "beams": 4}
+
+
 def test_an_attack_is_kept_once_its_curve_is_drawn(tmp_path):
     """The numbers are written a second before the curve."""
     run = finished_run(tmp_path / "run", made("a"))
