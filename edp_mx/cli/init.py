@@ -22,6 +22,7 @@ from edp_mx.errors import UserError
 from edp_mx.reports.table import WIDTH
 from edp_mx.runs.record import RECORDS
 from edp_mx.runtime.progress import progress_bar, start_logging
+from edp_mx.tasks.classification.task import CLASSIFICATION
 from edp_mx.tasks.intent_slot.task import INTENT_SLOT
 from edp_mx.tasks.registry import TASKS
 from edp_mx.tasks.task import LabellingTask
@@ -45,8 +46,9 @@ WARM_START = (
 def add_options(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("corpus", type=Path, metavar="PATH", help="the corpus, in any layout that training reads")
-    add("--task", choices=tuple(LABELLING), default=INTENT_SLOT.name,
-        help="what is learned, default intent_slot; classification: a label per text")  # fmt: skip
+    add("--task", choices=tuple(LABELLING),
+        help="what is learned, default intent_slot, or without slots classification: a label per "
+        "text")  # fmt: skip
     add("--epsilon", type=float, default=8.0, metavar="E", help="that is to hold, default 8")
     add("--delta", type=float, metavar="D",
         help="at which it is to hold, below 1/n; default 1/(2n)")  # fmt: skip
@@ -71,17 +73,14 @@ def run(arguments: argparse.Namespace) -> int:
     from edp_mx.data.sources import named_utterances
     from edp_mx.runs.first_config import Start, first_config, refuse_without_recipes
 
-    path, start, out = arguments.corpus, None, _checked_out(arguments)
-    task = LABELLING[arguments.task]
+    path, out = arguments.corpus, _checked_out(arguments)
     words, listed = out.with_suffix(".words.txt"), out.with_suffix(".labels.json")
-    if arguments.start_from:
-        start = Start.of(arguments.start_from, path, task=task)
-    if not arguments.force:
-        refuse_existing(out, *[words][bool(start) :], *[listed][bool(arguments.labels) :])
+    made = [words][bool(arguments.start_from) :] + [listed][bool(arguments.labels) :]
+    refuse_existing(*([] if arguments.force else [out, *made]))
     users = [f"user={arguments.user_key}"] if arguments.user_key not in (None, "user") else []
     parts: Counter = Counter()
-    columns = columns_of([*arguments.columns, *users, *([] if task.has_slots else [WITHOUT_SLOTS])])
-    refuse_without_recipes(start)
+    without = [WITHOUT_SLOTS] if arguments.task == CLASSIFICATION.name else []
+    columns = columns_of([*arguments.columns, *users, *without])
     start_logging(is_first=True)  # a large corpus is kept in the cache, and the log names it
     progress = progress_bar(is_first=True)
     read = named_utterances(str(path), size=0, seed=0, parts=parts, columns=columns)
@@ -90,6 +89,9 @@ def run(arguments: argparse.Namespace) -> int:
         raise UserError(f"{path} holds no utterances")
     if not told.slots and columns.slots is None and columns.spans is None:
         columns = replace(columns, slots=NONE)
+    task = LABELLING[arguments.task or (INTENT_SLOT if told.slots else CLASSIFICATION).name]
+    start = Start.of(arguments.start_from, path, task=task) if arguments.start_from else None
+    refuse_without_recipes(start)
     config = first_config(
         path,
         parts=parts,
