@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import Any, Dict, List, Optional, Sequence, Type
+from typing import Any, Callable, Dict, List, Optional, Sequence, Type
 
 from edp_mx.data.tokenization import Cut
 from edp_mx.errors import UserError
@@ -78,7 +78,11 @@ class ExportedModel:
         decoder.temperature, decoder.threshold = confidence.temperature, confidence.threshold
 
     def predict(
-        self, token_lists: Sequence[Sequence[str]], *, most_at_once: Optional[int] = None
+        self,
+        token_lists: Sequence[Sequence[str]],
+        *,
+        most_at_once: Optional[int] = None,
+        heard: Optional[Callable[[Any], None]] = None,  # noqa: ARG002 (no answer grows in parts)
     ) -> List[Any]:
         """Return the model's answer to each list of tokens, of like lengths together."""
         assert isinstance(self._task, LabellingTask)

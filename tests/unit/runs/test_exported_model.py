@@ -107,6 +107,8 @@ def test_a_temperature_lowers_confidences_and_keeps_labels(pair):
 def test_it_is_served(pair):
     """By the command's own functions; the command itself is in tests/unit/test_dockerfile.py."""
     trained, folder = pair
+    (alone,) = predict_of(folder)([cut_of(folder)(LINES[0])], heard=pytest.fail)  # as on a terminal
+    assert differences(predicted(trained, LINES[:1]), [alone.to_dict()]) < CLOSE
     running = build_server("mine", lambda: predict_of(folder), host="127.0.0.1", port=0,
                            seconds=60, digits=None, cut=cut_of(folder))  # fmt: skip
     thread = threading.Thread(target=running.run, daemon=True)
