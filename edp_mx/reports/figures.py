@@ -47,7 +47,8 @@ def build_panels(
 
     Args:
         count: of the panels; the rest of the grid is left empty.
-        width, height: of a panel, in inches.
+        width: of a panel, in inches.
+        height: of a panel, in inches.
         least_columns: the figure is at least as wide as so many, for its legend.
         below: room for a legend below the panels, in inches.
     """

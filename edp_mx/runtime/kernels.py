@@ -66,7 +66,8 @@ class Kernels:
             target: its first half gets the first numbers of the pairs, the rest the second ones;
                 of an odd size the last place gets the first number of the last pair.
             source: may be the target itself; with float64 the sum is made in float64, rounded once.
-            words, turns: 32 random bits for u and for θ.
+            words: 32 random bits for u.
+            turns: 32 random bits for θ.
             more: 64 more bits for each u that `count_small` counts, in their order.
 
         Shapes: target, source (n,); words, turns int32 (⌈n/2⌉,); more uint64.
@@ -98,8 +99,11 @@ class Kernels:
         Args:
             gates: the inputs' contribution (input, forget, cell, output gate); overwritten with the
                 gates after their activations.
-            recurrent, before: the contribution of the states before, and the cells before.
-            cells, squashed, states: filled with the cells, their tanh, and the states.
+            recurrent: the contribution of the states before.
+            before: the cells before.
+            cells: filled with the cells.
+            squashed: filled with their tanh.
+            states: filled with the states.
 
         Shapes: gates, recurrent (n, 4H) · bias (4H,) · before, cells, squashed, states (n, H); the
         rows of states may lie apart.
