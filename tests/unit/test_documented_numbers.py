@@ -13,7 +13,8 @@ from support.documentation import ROOT
 from edp_mx.runs.record import run_id
 from edp_mx.runs.record_files import name_of, read_lines
 
-PAGES = ("README", "docs/index", "docs/recipe", "docs/attacks", "docs/bert", "docs/own-corpus")
+PAGES = ("README", "docs/index", "docs/recipe", "docs/attacks", "docs/bert", "docs/own-corpus",
+         "docs/generation")  # fmt: skip
 RUNS, ATTACKS = (
     list(read_lines(ROOT / "results" / f"{name}.jsonl")) for name in ("runs", "attacks")
 )
@@ -24,9 +25,10 @@ NOT_MEASURED = re.compile(
     r"^```.*?^```|`[^`]*`|\]\([^)]*\)|Python 3\S+|section \S+|(?:of|at) 1 %", re.M | re.S
 )
 NUMBER = re.compile(r"(?<![\w.^-])(\d[\d,]*(?:\.(\d+))?)(?!\w|[.,]\d)(?: ?(%|mn|bn))?")
-SCORES = re.compile(r"SER|intents|accuracy|F1|AUC|TPR|exposure")
+SCORES = re.compile(r"SER|intents|accuracy|F1|AUC|TPR|exposure|BLEU|ROUGE|slot errors|perplexity")
 KEYS = (("SER", "ser"), ("intents right", "intent_accuracy"), ("F1", "slot_f1"),
         ("accuracy", "accuracy"), ("F1", "macro_f1"))  # fmt: skip
+WRITTEN = (("BLEU", "bleu"), ("ROUGE-L", "rouge_l"), ("slot errors", "slot_error_rate"))
 SIZES = {"mn": 1e6, "bn": 1e9}
 ROUNDED = 6e-5  # of a share of 1 with six digits, in per cent
 
@@ -36,6 +38,8 @@ def said_by(record):
     holds = record.holds.epsilon or record.holds_if.epsilon  # None: infinite
     said = {
         **{key: [100 * record.test[name]] for key, name in KEYS if name in record.test},
+        **{key: [100 * record.written[name]] for key, name in WRITTEN if record.written},
+        "perplexity": [record.test.get("perplexity", 0)],
         "n": [record.n],
         "minutes": [record.seconds / 60],
         "steps": [record.steps],
