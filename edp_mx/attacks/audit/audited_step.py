@@ -71,7 +71,7 @@ class AuditedStep:
             num_units=places,
         )
         plan = plan_of(
-            replace(privacy, delta=AUDITED_DELTA if privacy.delta is None else privacy.delta),
+            replace(privacy, delta=privacy.delta or AUDITED_DELTA, delta_mode="default"),
             replace(sizes, num_units=None, steps_per_epoch=1),  # of one step; δ is not 1/(2n)
             epochs=1,
             num_workers=num_workers,

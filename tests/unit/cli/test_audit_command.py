@@ -99,3 +99,9 @@ def test_check_audits_nothing(capsys, monkeypatch):
     assert run("step", "--check", "--workers", "8") == 0
     assert run("one-run", "configs/audit/one_run.yaml", "--check", "--workers", "2") == 0
     assert "nothing was audited" in capsys.readouterr().out
+
+
+def test_a_step_of_the_papers_configuration_is_counted_at_the_audits_own_delta(capsys):
+    layer, noise = ROOT / "configs/mechanism/edp_linear.yaml", "privacy.noise_multiplier=2"
+    code = run("step", layer, "--draws", "200", "--confidence", "0.99999999", "--set", noise)
+    assert code in (0, 1) and "at delta = 1e-05" in capsys.readouterr().out
