@@ -61,6 +61,7 @@ def test_a_run_that_may_stop_early_counts_all_its_epochs(tmp_path):
     assert as_json["accountants"]["holds"][0]["epsilon"] == spent.holds.epsilon.value
     run.write("privacy", from_plan.to_dict())
     run.write("results", {"test": {"ser": 0.5, "intent_accuracy": 0.5, "slot_f1": 0.5}})
+    run.config.write_text("name: x\ndata: {corpus: atis}\nprivacy: {mechanism: edp_sgd}\n")
     assert f"{spent.holds.epsilon.value:.3g} " in compare([run])
 
 
