@@ -16,6 +16,7 @@ from edp_mx.runs.file_types import Record
 from edp_mx.runs.measurements import SCORES, Measurement
 from edp_mx.runs.recipe import Recipe
 from edp_mx.runs.wanted import LIKE, OTHER, SAME, Wanted, labels_in_words
+from edp_mx.runtime.console_text import wrap
 from edp_mx.runtime.structured import unstructure
 
 _NAMES = {"ser": "SER", "intent_accuracy": "intents right", "slot_f1": "slot F1"}
@@ -132,15 +133,7 @@ def say(expected: Sequence[Expected], wanted: Wanted) -> List[str]:
 
 
 def _wrapped(text: str, indent: int) -> List[str]:
-    blank = " " * indent
-    return textwrap.wrap(
-        text,
-        WIDTH,
-        initial_indent=blank,
-        subsequent_indent=f"{blank}  ",
-        break_long_words=False,
-        break_on_hyphens=False,
-    )
+    return wrap(f"{' ' * indent}{text}").split("\n")
 
 
 def _ranges(expected: Sequence[Expected]) -> Dict[str, List[float]]:
