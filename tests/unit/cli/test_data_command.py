@@ -195,7 +195,8 @@ def test_stand_ins_and_paths_are_written_one_after_the_other(tmp_path, capsys):
                  "--out", str(out)]) == 0  # fmt: skip
     lines = out.read_text().splitlines()
     assert lines == [*lines_of("health", 30, 4), "call mum", *lines_of("video", 30, 4)]
-    assert "61 lines from health" in capsys.readouterr().out
+    said = " ".join(capsys.readouterr().out.split())  # the path decides where a line ends
+    assert "61 lines from health" in said
 
 
 def test_a_public_corpus_is_found_by_its_name(corpora, tmp_path, monkeypatch):
