@@ -6,7 +6,7 @@ import hashlib
 from collections import defaultdict
 from dataclasses import replace
 from pathlib import Path
-from typing import Dict, Iterator, List, Optional, Tuple
+from typing import Callable, Dict, Iterator, List, Optional, Tuple
 
 import numpy as np
 
@@ -16,7 +16,7 @@ from edp_mx.data.stored_states import StoredStates
 from edp_mx.models.encoder import FrozenPart
 from edp_mx.runtime.progress import Heartbeat, Progress, no_heartbeat, no_progress
 
-PLACES = 8  # utterances of a batch
+PLACES = 16  # utterances of a batch
 _READ_AT_ONCE = 512
 _CHARACTERS = 8  # what the characters of an utterance's longest token are rounded up to
 
@@ -41,14 +41,22 @@ def with_states(
     Guarantee: the bytes of an utterance's states depend on what the model reads of it and on
         nothing else of the corpus. The shape of a batch and the place in it decide how a product
         rounds, so that both follow from the utterance: its batch has `PLACES` utterances of
-        its own lengths, and a hash of it says where it stands among them.
+        its own lengths, and a hash of it says where it stands among them, unless one utterance
+        has the same bytes at all places.
     """
 
+    def compute(rows: List[int]) -> Tuple[np.ndarray, np.ndarray]:
+        heartbeat("computing the outputs of the frozen layers")
+        return frozen.states(_widened(encoded.batch(rows)))
+
+    def is_place_free(row: int) -> bool:
+        states, _ = compute([row] * PLACES)
+        return all(each.tobytes() == states[0].tobytes() for each in states)
+
     def made() -> Iterator[Tuple[np.ndarray, np.ndarray, np.ndarray]]:
-        batches = list(_batches(encoded, heartbeat))
+        batches = list(_batches(encoded, heartbeat, is_place_free))
         for twins, rows in progress(batches, f"frozen layers, {part}", len(batches)):
-            heartbeat("computing the outputs of the frozen layers")
-            states, counts = frozen.states(_widened(encoded.batch(rows)))
+            states, counts = compute(rows)
             for place, same in twins.items():
                 yield np.array(same), counts[place : place + 1], states[place : place + 1]
 
@@ -57,27 +65,32 @@ def with_states(
 
 
 def _batches(
-    encoded: EncodedCorpus, heartbeat: Heartbeat
+    encoded: EncodedCorpus, heartbeat: Heartbeat, is_place_free: Callable[[int], bool]
 ) -> Iterator[Tuple[Dict[int, List[int]], List[int]]]:
     """Yield batches, and by the places that are taken in each the utterances which read like that.
 
     A place that no utterance takes is filled with any other of the batch.
+
+    Args:
+        is_place_free: whether the states of an utterance are the same at all places of a batch.
     """
     twins: Dict[bytes, List[int]] = {}
-    queues: Dict[Tuple[int, ...], List[List[bytes]]] = defaultdict(
-        lambda: [[] for _ in range(PLACES)]
-    )
+    found: Dict[Tuple[int, ...], List[bytes]] = defaultdict(list)  # by what they compute
     for batch in evaluation_batches(encoded, _READ_AT_ONCE):
         heartbeat("reading what the frozen layers read")
         for row, index in enumerate(batch.indices.tolist()):
             shape, read = _read(batch, row)
             digest = hashlib.sha256(repr(shape).encode() + read).digest()
             if digest not in twins:
-                queues[shape][digest[0] % PLACES].append(digest)
+                found[shape].append(digest)
             twins.setdefault(digest, []).append(index)
-    for places in queues.values():
-        for turn in range(max(map(len, places))):
-            taken = {i: queue[turn] for i, queue in enumerate(places) if turn < len(queue)}
+    for digests in found.values():
+        is_free = is_place_free(twins[digests[0]][0])
+        queues: List[List[bytes]] = [[] for _ in range(PLACES)]
+        for turn, digest in enumerate(digests):
+            queues[(turn if is_free else digest[0]) % PLACES].append(digest)
+        for turn in range(max(map(len, queues))):
+            taken = {i: queue[turn] for i, queue in enumerate(queues) if turn < len(queue)}
             some = twins[next(iter(taken.values()))][0]
             rows = [twins[taken[i]][0] if i in taken else some for i in range(PLACES)]
             yield {place: twins[digest] for place, digest in taken.items()}, rows
