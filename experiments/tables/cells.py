@@ -18,6 +18,7 @@ from typing import (
 )
 
 from edp_mx.config import ExperimentConfig, load_config
+from edp_mx.dp.accounting.clippings import CLIPPINGS
 from edp_mx.errors import UserError
 from edp_mx.runs.file_types import Record
 from edp_mx.runs.record import RESULTS_VERSION, absent_files, records_like, settings_of
@@ -110,6 +111,7 @@ def _trial(
     decay = chosen.decay
     if decay:
         values[_SHARE] = N // request.workers
+        values["privacy.clipping"] = "ghost"  # the micro-batches of a worker at once
     if decay and chosen.is_at_papers_epsilon:
         epochs = load_config(layers, overrides_of({**values, **given})).training.epochs
         point = paper_point(family, corpus, decay, epochs=epochs)
@@ -147,8 +149,8 @@ def find_for_cell(
 ) -> List[Record]:
     """Return the records of all runs with these settings.
 
-    The micro-batches may have been shared by more or fewer workers, where as many left none. Of a
-    file that is not on this machine (a checkpoint, word vectors) any content counts, since nobody
+    The micro-batches may have been shared by more or fewer workers, where as many left none, and
+    clipped one at a time, which gives the same sum. Of a file that is not on this machine (a checkpoint, word vectors) any content counts, since nobody
     could train the cell here.
     """
     shared = list(_shared(config, workers))
@@ -172,11 +174,13 @@ def find_for_cell(
 def _shared(config: ExperimentConfig, workers: int) -> Iterator[Tuple[ExperimentConfig, int]]:
     """Yield the same settings for each number of workers, the given one first."""
     yield config, workers
-    for count in (1, 2, 4, 8):
-        if count != workers:
-            share = N // count if config.privacy.mechanism == "edp_sgd" else 1
-            privacy = replace(config.privacy, micro_batches_per_worker=share)
-            yield replace(config, privacy=privacy), count
+    if config.privacy.mechanism != "edp_sgd":
+        yield from ((config, count) for count in (1, 2, 4, 8) if count != workers)
+        return
+    for count in (workers, *(each for each in (1, 2, 4, 8) if each != workers)):
+        for clipping in CLIPPINGS:
+            share = {"micro_batches_per_worker": N // count, "clipping": clipping}
+            yield replace(config, privacy=replace(config.privacy, **share)), count
 
 
 def _without(settings: Mapping[str, Any], absent: Set[str]) -> Dict[str, Any]:
