@@ -10,16 +10,12 @@ import time
 from pathlib import Path
 from typing import Any, Callable, Dict, List, Mapping, Sequence
 
-from edp_mx.data.config import DataConfig
-from edp_mx.data.sources import find_corpus
-from edp_mx.errors import UserError
 from edp_mx.reports.table import render_table, show_quartiles
 from edp_mx.runtime.files import write_json, write_text
 
 ROOT = Path(__file__).resolve().parents[1]
 FAMILIES = ("clc", "bert")
 WARM_UP = 2  # rounds that are not counted
-ABSENT = 3  # exit code of a benchmark that has nothing to measure
 clock = time.perf_counter  # `time.process_time` on a busy machine, for one thread
 
 Seconds = Dict[str, List[float]]  # of each step, by round
@@ -116,15 +112,6 @@ def record(options: argparse.Namespace, figures: Figures) -> None:
     if options.json:
         rounded = {name: [float(f"{v:.4g}") for v in values] for name, values in figures.items()}
         write_json(options.json, rounded)
-
-
-def need_corpus(name: str) -> None:
-    """Say which corpus is not there, and end with `ABSENT`."""
-    try:
-        find_corpus(DataConfig(corpus=name))
-    except UserError as error:
-        progress(f"skipped: {error}")
-        sys.exit(ABSENT)
 
 
 def settle_threads() -> None:

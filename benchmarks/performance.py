@@ -1,9 +1,11 @@
 """All benchmarks, one after the other, and the page of what they found: results/performance.md.
 
-Run: .venv/bin/python benchmarks/performance.py [--only SECTION …]
+Run: .venv/bin/python benchmarks/performance.py [--kernels Haswell] [--only SECTION …]
 
-The figures are kept in results/performance.json, from which the page is made: a section that
-`--only` leaves out, or that fails or has nothing to measure, stays as it was.
+A column of the page is what was measured with one kind of kernels, as if on a processor of that
+kind; a processor with AVX-512 can be both. The figures are kept in results/performance.json, from
+which the page is made: a column or a section that is left out, or that fails, stays as it
+was.
 """
 
 import argparse
@@ -16,28 +18,36 @@ import tempfile
 import time
 from importlib.metadata import version
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Dict, List, Mapping, Optional, Sequence
 
-from measuring import ABSENT, ROOT, progress
+import measuring
+from measuring import ROOT, progress
 from sections import SECTIONS, Section
 
 from edp_mx.errors import UserError
 from edp_mx.reports.table import render_table, show_quartiles
+from edp_mx.runtime.blas import NAME, cpuinfo
 from edp_mx.runtime.files import write_json, write_text
 from edp_mx.runtime.json_text import read_json
 from edp_mx.runtime.processes import launcher
 
-BUDGET = 600  # seconds for all sections
+BUDGET = 600  # seconds for all sections of a column
+# What OpenBLAS, oneDNN, PyTorch and its MKL read when they are loaded, by OpenBLAS' name.
+_WITHOUT_AVX512 = {
+    **dict.fromkeys(("DNNL_MAX_CPU_ISA", "ONEDNN_MAX_CPU_ISA", "MKL_ENABLE_INSTRUCTIONS"), "AVX2"),
+    "ATEN_CPU_CAPABILITY": "avx2",
+}
+KERNELS: Dict[str, Dict[str, str]] = {"SkylakeX": {}, "Haswell": _WITHOUT_AVX512}
 PATIENCE = 5  # times the budget; a busy machine is slow, one that hangs is ended
 HEAD = """# Performance
 
 Made by `.venv/bin/python benchmarks/performance.py`; not to be edited. Only the ratios mean much on
 a shared machine: what is compared takes its turns in one run, and a ratio is taken round by round.
-Shown are medians, with quartiles in brackets; a bar holds if the median keeps to it."""
-
-
-class NothingThere(Exception):
-    """A benchmark has nothing to measure, and has said so."""
+Shown are medians, with quartiles in brackets; a bar holds if the median keeps to it. Each column
+has the kernels of one kind of processors, named to all libraries by OPENBLAS_CORETYPE and its
+like: Haswell has AVX2, SkylakeX AVX-512. What promises equal bytes promises them on one processor
+with one kind of kernels."""
 
 
 def main() -> int:
@@ -47,77 +57,80 @@ def main() -> int:
     parser.add_argument("--only", nargs="*", choices=names, default=names, metavar="SECTION",
         help=f"{', '.join(names)}; none: make the page from the record alone (default: all)"
     )  # fmt: skip
+    parser.add_argument("--kernels", choices=KERNELS, default="SkylakeX", help="(SkylakeX)")
     parser.add_argument("--out", type=Path, default=ROOT / "results", help="default: results/")
     options = parser.parse_args()
-    failed, absent = [], []
+    failed = []
     try:
         path = options.out / "performance.json"
-        results = read_json(path) if path.exists() else {}
+        columns = read_json(path) if path.exists() else {}
+        results = columns.setdefault(options.kernels, {})
         for section in SECTIONS:
             if section.name not in options.only:
                 continue
-            try:
-                result = measure(section)
-            except NothingThere:
-                absent.append(section.name)
-                continue
+            result = measure(section, kernels=options.kernels)
             if result is None:
                 failed.append(section.name)
                 continue
             results[section.name] = result
-            for row in bar_rows(section, result):
+            for row in bar_rows(section, {options.kernels: results}):
                 progress(f"  {' '.join(row)}")
-            write_json(path, results)
-        write_text(options.out / "performance.md", render(results, SECTIONS))
+            write_json(path, columns)
+        write_text(options.out / "performance.md", render(columns, SECTIONS))
     except UserError as error:
         progress(f"error: {error}")
         return 2
-    if absent:
-        progress(f"skipped, and left as they were: {', '.join(absent)}")
     if failed:
         progress(f"failed, and left as they were: {', '.join(failed)}")
     return 1 if failed else 0
 
 
-def render(results: Mapping[str, Any], sections: Sequence[Section]) -> str:
-    """Render the page: a table of all bars, then each section's own tables."""
-    done = [section for section in sections if section.name in results]
-    rows = [row for section in done for row in bar_rows(section, results[section.name])]
-    seconds = sum(results[section.name]["seconds"] for section in done)
-    kept = sum(row[-1] == "holds" for row in rows)
-    parts = [
-        HEAD,
-        f"{kept} of {len(rows)} bars hold. {len(done)} of {len(sections)} sections were measured, "
-        f"in {seconds:.0f} seconds ({'within' if seconds <= BUDGET else 'beyond'} {BUDGET}).",
-        render_table(("section", "figure", "bar", "median (quartiles)", "the bar"), rows),
-    ]
+def render(columns: Mapping[str, Any], sections: Sequence[Section]) -> str:
+    """Render the page: a table of all bars, then each section's tables, by the first column."""
+    columns = {name: results for name, results in columns.items() if results}
+    rows = [row for section in sections for row in bar_rows(section, columns) if "".join(row[3:])]
+    parts = [HEAD]
+    for place, (name, results) in enumerate(columns.items()):
+        seconds = sum(result["seconds"] for result in results.values())
+        missed = sum("**" in row[3 + place] for row in rows)
+        kept = sum(bool(row[3 + place]) for row in rows) - missed
+        machine = next(iter(results.values()))["machine"]
+        parts.append(
+            f"{name} ({machine}): {kept} bars hold, {missed} are missed (in bold). {len(results)} "
+            f"of {len(sections)} sections were measured, in {seconds:.0f} seconds "
+            f"({'within' if seconds <= BUDGET else 'beyond'} {BUDGET})."
+        )
+    parts.append(render_table(("section", "figure", "bar", *columns), rows))
     for section in sections:
-        result = results.get(section.name)
-        facts = f"({result['seconds']:.0f} s; {result['machine']})" if result else "(not measured)"
+        found = [results[section.name] for results in columns.values() if section.name in results]
+        facts = f"({found[0]['seconds']:.0f} s)" if found else "(not measured)"
         parts += [f"## {section.title}", f"`{section.command}` {facts}"]
-        parts += [result["printed"]] if result else []
+        parts += [found[0]["printed"]] if found else []
         parts += [section.note] if section.note else []
     return "\n\n".join(parts) + "\n"
 
 
-def bar_rows(section: Section, result: Mapping[str, Any]) -> List[List[str]]:
-    """Return a row per bar: whether it holds, is missed, or was not measured."""
+def bar_rows(section: Section, columns: Mapping[str, Any]) -> List[List[str]]:
+    """Return a row per bar: what each column has, in bold where it is missed; "" for nothing."""
     rows = []
     for bar in section.bars:
-        values, found, verdict = result["figures"].get(bar.figure), "", "not measured"
-        if values:
-            found = show_quartiles(values, bar.digits)
-            verdict = "holds" if bar.holds(values, limit=bar.limit) else "missed"
-        limit = f"{'≥' if bar.is_least else '≤'} {bar.limit:g}"
-        rows.append([section.name, bar.figure, limit, found, verdict])
+        row = [section.name, bar.figure, f"{'≥' if bar.is_least else '≤'} {bar.limit:g}"]
+        for results in columns.values():
+            values = results.get(section.name, {"figures": {}})["figures"].get(bar.figure)
+            shown = show_quartiles(values, bar.digits) if values else ""
+            is_missed = values and not bar.holds(values, limit=bar.limit)
+            row.append(f"**{shown}**" if is_missed else shown)
+        rows.append(row)
     return rows
 
 
-def measure(section: Section, *, threads: Optional[int] = None) -> Optional[Dict[str, Any]]:
+def measure(
+    section: Section, *, threads: Optional[int] = None, kernels: Optional[str] = None
+) -> Optional[Dict[str, Any]]:
     """Run a benchmark; return None if it failed, which it has then said itself.
 
-    Raises:
-        NothingThere: it was skipped.
+    Args:
+        kernels: of `KERNELS`; the processor's own by default.
     """
     progress(f"{section.name}: {section.command} (budget {section.seconds} s)")
     script, *arguments = section.script.split()
@@ -128,20 +141,30 @@ def measure(section: Section, *, threads: Optional[int] = None) -> Optional[Dict
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "figures.json")
         program += ["--json", str(path)]
-        printed = run(program, seconds=PATIENCE * section.seconds, threads=threads)
+        environment = {NAME: kernels, **KERNELS[kernels]} if kernels else {}
+        seconds = PATIENCE * section.seconds
+        printed = run(program, seconds=seconds, threads=threads, environment=environment)
         if printed is None or not path.exists():
             return None
         figures = read_json(path)
-    seconds = round(time.perf_counter() - started, 1)
-    return {"figures": figures, "printed": printed, "machine": machine(), "seconds": seconds}
+    taken = round(time.perf_counter() - started, 1)
+    facts = machine(environment)
+    return {"figures": figures, "printed": printed, "machine": facts, "seconds": taken}
 
 
-def run(program: List[str], *, seconds: float, threads: Optional[int] = None) -> Optional[str]:
-    """Return what a program prints; None if it fails or takes longer; raise `NothingThere`.
+def run(
+    program: List[str],
+    *,
+    seconds: float,
+    threads: Optional[int] = None,
+    environment: Mapping[str, str] = MappingProxyType({}),
+) -> Optional[str]:
+    """Return what a program prints; None if it fails or takes longer.
 
     It chooses its threads itself if none are given.
     """
-    environment = {name: value for name, value in os.environ.items() if name != "OMP_NUM_THREADS"}
+    inherited = {name: value for name, value in os.environ.items() if name != "OMP_NUM_THREADS"}
+    environment = {**inherited, **environment}
     environment.setdefault("HOROVOD_GLOO_TIMEOUT_SECONDS", "600")  # a busy machine is no failure
     if threads is not None:
         environment["OMP_NUM_THREADS"] = str(threads)
@@ -154,21 +177,26 @@ def run(program: List[str], *, seconds: float, threads: Optional[int] = None) ->
         progress(f"not done after {seconds:.0f} s: ended")
         process.terminate()  # not killed: it ends its own processes first
         printed, _ = process.communicate()
-    if process.returncode == ABSENT:
-        raise NothingThere
     if process.returncode:
         return None
     return re.sub(r"^\[\d+\]<stdout>:", "", printed, flags=re.MULTILINE).strip()
 
 
-def machine() -> str:
+def machine(environment: Mapping[str, str]) -> str:
     """Say what the figures depend on, without date, host or path: "2 cores, Some CPU, …"."""
-    text = Path("/proc/cpuinfo").read_text() if os.path.exists("/proc/cpuinfo") else ""
-    processors = [*re.findall(r"^model name\s*: (.*)$", text, re.MULTILINE), "unknown processor"]
-    packages = [f"{name} {version(name)}" for name in ("mxnet", "numpy", "horovod")]
+    processor = cpuinfo().get("model name", "unknown processor")
+    code = (
+        "import edp_mx, json; from edp_mx.runtime.blas_in_use import kernels_in_use; "
+        "print(json.dumps(kernels_in_use()))"
+    )
+    blas = measuring.in_a_process("-c", code, **environment)
+    products = [
+        f"{package} {version(package)} with {each['library']} {each['version']} {each['kernels']}"
+        for package, each in blas.items()
+    ]
     cores = len(os.sched_getaffinity(0))
-    python = f"Python {platform.python_version()}"
-    return ", ".join([f"{cores} cores", processors[0], python, *packages])
+    packages = f"Python {platform.python_version()}, horovod {version('horovod')}"
+    return ", ".join([f"{cores} cores", processor, packages, *products])
 
 
 if __name__ == "__main__":

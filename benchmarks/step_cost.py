@@ -1,30 +1,46 @@
 r"""What privacy costs a training step: SGD, eDP-SGD and DP-SGD beside each other.
 
 Run: .venv/bin/python benchmarks/step_cost.py [--model bert] [--rounds 15] [--json FILE]
-     .venv/bin/python benchmarks/step_cost.py --no-peak --variants edp_sgd edp_sgd_hardened
+     .venv/bin/python benchmarks/step_cost.py --no-peak --variants edp_sgd edp_sgd_hardened --sgemm
      .venv/bin/python -m edp_mx.runtime.launcher --workers 2 \
        .venv/bin/python benchmarks/step_cost.py --no-peak
      .venv/bin/python benchmarks/step_cost.py --parts
 
-`crf` is the CRF's loss and gradient alone. `--parts` adds DP-SGD by ghost clipping where a part of
-a BERT is trained; `stored` reads the outputs of the frozen layers, as training does. Peak memory is
-that of a process of its own.
+`--sgemm` adds a large product by NumPy's and by SciPy's library, and the FLOP/s of SGD's products
+beside those of the faster. `crf` is the CRF's loss and gradient alone. `--parts` adds DP-SGD by
+ghost clipping where a part of a BERT is trained; `stored` reads the outputs of the frozen layers,
+as training does. Peak memory is that of a process of its own.
 """
 
 import argparse
 import os
 import resource
 import time
+from functools import partial
+from statistics import median
+from typing import List
 
 import measuring
-from steps import PARTS, USUAL, VARIANTS, Step
-from subjects import EXAMPLES, TOKENS, Subject, above_frozen, paper_model, synthetic_batch
+import numpy as np
+from scipy.linalg.blas import sgemm as sgemm_of_scipy
+from steps import PARTS, SGEMM_FLOPS, USUAL, VARIANTS, Step, sgemm
+from subjects import (
+    EXAMPLES,
+    TOKENS,
+    Subject,
+    above_frozen,
+    paper_model,
+    product_flops,
+    synthetic_batch,
+)
 
 from edp_mx.reports.table import render_table
 from edp_mx.runtime import distributed
 from edp_mx.runtime.distributed import Workers
 
 PEAK_STEPS = 3
+LIKE_OTHERS = ("edp_sgd_hardened", "crf")  # whose peaks would say nothing of their own
+PRODUCTS = {"numpy's sgemm": np.matmul, "scipy's sgemm": partial(sgemm_of_scipy, 1.0)}
 
 
 def main() -> None:
@@ -49,11 +65,12 @@ def main() -> None:
         )
         for family in options.model
         for name in options.variants
-        if has_peaks
+        if has_peaks and name not in LIKE_OTHERS
     }
     figures: measuring.Figures = {}
     for family in options.model:
         steps = {name: _step(name, family, options, workers) for name in options.variants}
+        steps.update({name: sgemm(way) for name, way in PRODUCTS.items() if options.sgemm})
         seconds = measuring.in_turn(steps, rounds=options.rounds)
         if workers.is_first:
             threads = os.environ["OMP_NUM_THREADS"]
@@ -65,11 +82,14 @@ def main() -> None:
             figures[f"{family.upper()}, hardened noise ÷ plain"] = measuring.ratios(
                 seconds, "edp_sgd_hardened", "edp_sgd"
             )
+        if options.sgemm:
+            what = f"{family.upper()}, FLOP/s of sgd ÷ sgemm's"
+            figures[what] = _efficiency(seconds, family, options)
         rows = []
         for name in options.variants:
             what = f"{family.upper()}, {name} ÷ sgd"
             figures[what] = measuring.ratios(seconds, name, "sgd")
-            if has_peaks:
+            if (family, name) in peaks:
                 ours, plain = peaks[family, name], peaks[family, "sgd"]
                 figures[f"{what}, peak memory"] = [ours / plain]
                 rows.append([name, f"{ours:.0f}", f"{ours / plain:.2f}"])
@@ -77,6 +97,16 @@ def main() -> None:
             print(f"\n{render_table(('step', 'peak memory, MB', '÷ sgd'), rows)}", flush=True)
     if workers.is_first:
         measuring.record(options, figures)
+
+
+def _efficiency(
+    seconds: measuring.Seconds, family: str, options: argparse.Namespace
+) -> List[float]:
+    """Return the FLOP/s of SGD's products ÷ those of the faster sgemm, by round."""
+    batch = synthetic_batch(family, examples=options.batch, tokens=options.tokens)
+    flops = product_flops(paper_model(family), batch) / SGEMM_FLOPS
+    best = min(PRODUCTS, key=lambda name: median(seconds[name]))
+    return [flops * each for each in measuring.ratios(seconds, best, "sgd")]
 
 
 def _step(name: str, family: str, options: argparse.Namespace, workers: Workers) -> Step:
@@ -94,6 +124,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--batch", type=int, default=EXAMPLES, help="examples per worker")
     parser.add_argument("--tokens", type=int, default=TOKENS, help="of the longest utterance")
     parser.add_argument("--variants", nargs="+", choices=USUAL, default=USUAL, help="besides sgd")
+    parser.add_argument("--sgemm", action="store_true", help="beside a large product")
     parser.add_argument("--parts", action="store_true", help="parts of a BERT, by dp_sgd_ghost")
     parser.add_argument(
         "--processor-time", action="store_true", help="not of the clock: for one thread beside work"

@@ -3,6 +3,7 @@
 from typing import Any, Callable, Dict, List
 
 import mxnet as mx
+import numpy as np
 from measuring import timed
 from mxnet import autograd
 from subjects import SLOTS, Subject
@@ -19,6 +20,8 @@ from edp_mx.dp.privacy.trainer import PrivateTrainer
 from edp_mx.models.rgp import carried_weights
 from edp_mx.models.rgp_trainer import CarriedTrainer
 
+SGEMM_SIZE = 1536
+SGEMM_FLOPS = 2.0 * SGEMM_SIZE**3
 LEARNING_RATE = 1e-6  # the weights stay where they are, whatever the noise
 NOISE_MULTIPLIER = MAX_GRAD_NORM = 1.0
 
@@ -70,6 +73,13 @@ def crf(subject: Subject) -> Step:
         loss.backward()
 
     return timed(work)
+
+
+def sgemm(multiply: Callable[[np.ndarray, np.ndarray], np.ndarray]) -> Step:
+    """One large product of a library: what the processor can do. See `SGEMM_FLOPS`."""
+    sides = np.random.default_rng(0).normal(size=(2, SGEMM_SIZE, SGEMM_SIZE)).astype(np.float32)
+    left, right = map(np.asfortranarray, sides)
+    return timed(lambda: multiply(left, right))
 
 
 VARIANTS: Dict[str, Callable[[Subject], Step]] = {

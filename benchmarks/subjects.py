@@ -22,6 +22,7 @@ from edp_mx.tasks.intent_slot.model import IntentSlotModel, build_model, cross_e
 
 WORDS, WORD_DIMENSION, LETTERS, CHARACTERS = 5_000, 300, 80, 12
 PIECES, SLOTS, INTENTS = 30_522, 120, 20
+_LOOKED_UP = ("words_weight", "embedding_weight", "embedding0_weight", "position_weight")
 EXAMPLES, TOKENS, SHORTEST = 64, 24, 6  # utterances, and the tokens of the longest and shortest
 
 
@@ -77,6 +78,27 @@ def paper_model(family: str, **settings: Any) -> IntentSlotModel:
         encoder = BERTEncoder(config, num_pieces=PIECES, prefix="bert_")
     freeze(encoder, config)
     return build_model(encoder, num_slots=SLOTS, num_intents=INTENTS, seed=0, context=mx.cpu())
+
+
+def product_flops(model: IntentSlotModel, batch: Batch) -> float:
+    """Return the floating-point operations of a step's matrix products, forward and backward.
+
+    A product of (M, K) and (K, N) has 2·M·K·N; the gradients of both sides are two more like it.
+    The CLC reads the tokens alone; a BERT pads its pieces.
+    """
+    inputs, (examples, tokens) = batch.inputs, batch.slots.shape
+    is_padded = isinstance(inputs, PieceInputs)
+    positions = inputs.pieces.size if is_padded else int(batch.lengths.sum())
+    flops = 0.0
+    for name, parameter in model.collect_params().items():
+        rows = {"intent": examples, "slot": examples * tokens}.get(name.split("_")[0], positions)
+        if "convolution" in name:
+            rows = inputs.characters.size
+        is_multiplied = name.endswith("weight") and not name.endswith(_LOOKED_UP)
+        flops += 6.0 * rows * np.prod(parameter.shape) * is_multiplied
+        if name.endswith("ffn_1_weight"):  # a layer, whose attention multiplies keys and values
+            flops += 6.0 * 2 * positions * inputs.pieces.shape[1] * parameter.shape[1]
+    return flops
 
 
 def above_frozen(model: IntentSlotModel, batch: Batch) -> Tuple[IntentSlotModel, Batch]:
