@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
+from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 from typing import (
@@ -23,6 +24,8 @@ from typing import (
 
 from edp_mx.data.utterance import Utterance
 from edp_mx.errors import UserError
+from edp_mx.metrics.slots import check_pairs
+from edp_mx.metrics.spans import spans_of
 
 if TYPE_CHECKING:
     from edp_mx.data.vocabulary import Vocabulary
@@ -232,6 +235,18 @@ class LabellingTask(Task):
     @abstractmethod
     def constant_of(self, labels: Mapping[str, int], num_slots: int) -> Dict[str, Any]:
         """Return `constant_answer` of a corpus with so many of each label, and so many slots."""
+
+    def constant_answer(self, references: Sequence[Utterance], *_: Any) -> Dict[str, Any]:
+        """See `Task`: the most common label of the references, and no slots.
+
+        No constant answer is better. It is not taken from the training part, about which it tells
+        nothing.
+
+        Edge cases: of labels that are equally common, the first by name.
+        """
+        check_pairs(references, references)
+        labels = Counter(each.intent for each in references)
+        return self.constant_of(labels, sum(len(spans_of(each.slots)) for each in references))
 
     @abstractmethod
     def answer_of(self, found: Mapping[str, Any]) -> Any:

@@ -417,8 +417,8 @@ class Runs(Subject):
 
     def make(self, folder):
         from edp_mx.dp.accounting.guarantee import guarantee
-        from edp_mx.metrics.baseline import constant_answer
         from edp_mx.metrics.evaluation import evaluate
+        from edp_mx.tasks.intent_slot.task import INTENT_SLOT
 
         self.utterances = list(make_utterances("health", size=60, seed=3))
         run, split = RunDirectory(folder), split_by_keys(*keys_of(self.utterances), seed=1)
@@ -445,7 +445,7 @@ class Runs(Subject):
         run.write("vocabulary", Vocabulary.build(self.utterances).to_json())
         run.write("layers", [{"name": "a", "size": 3, "parameters": ["a"], "scale": 1.0}])
         run.write("results", {"test": scores.to_dict(), "training_seconds": 3.0,
-                  "baseline": constant_answer(self.utterances).to_dict()})  # fmt: skip
+                  "baseline": INTENT_SLOT.constant_answer(self.utterances)})  # fmt: skip
 
     def read(self, folder):
         from edp_mx.reports.summary import compare, compare_as_json

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Dict, List, Mapping, Optional, Sequence
 
@@ -45,12 +44,8 @@ class Classification(LabellingTask):
         """See `Task`."""
         return score_labels(*([each.intent for each in side] for side in (references, hypotheses)))
 
-    def constant_answer(self, references: Sequence[Utterance], *_: Any) -> Dict[str, Any]:
-        """See `Task`; of labels that are equally common, the first by name."""
-        return self.constant_of(Counter(each.intent for each in references), 0)
-
     def constant_of(self, labels: Mapping[str, int], num_slots: int) -> Dict[str, Any]:  # noqa: ARG002
-        """See `Task`; the F1 of the one label that is answered is 2p / (1 + p), all others' 0."""
+        """See `LabellingTask`; the answered label has an F1 of 2p / (1 + p), all others 0."""
         common, count = min(labels.items(), key=lambda item: (-item[1], item[0]))
         share = count / sum(labels.values())
         f1 = 2 * share / (1 + share) / len(labels)

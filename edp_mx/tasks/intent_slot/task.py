@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any, Dict, List, Mapping, Optional, Sequence, 
 import numpy as np
 
 from edp_mx.data.utterance import Utterance
-from edp_mx.metrics.baseline import baseline_of, constant_answer
 from edp_mx.metrics.evaluation import Scores, evaluate
 from edp_mx.tasks.intent_slot.understanding import Understanding
 from edp_mx.tasks.task import LabellingTask, Metric, Shortfall
@@ -65,13 +64,13 @@ class IntentSlot(LabellingTask):
         """See `Task`."""
         return evaluate(references, hypotheses)
 
-    def constant_answer(self, references: Sequence[Utterance], *_: Any) -> Dict[str, Any]:
-        """See `Task`."""
-        return constant_answer(references).to_dict()
-
     def constant_of(self, labels: Mapping[str, int], num_slots: int) -> Dict[str, Any]:
-        """See `Task`."""
-        return baseline_of(labels, num_slots).to_dict()
+        """See `LabellingTask`."""
+        intent, count = min(labels.items(), key=lambda item: (-item[1], item[0]))
+        total = sum(labels.values())
+        wanted = total + num_slots  # SER counts the intent as one more slot
+        ser, accuracy = (wanted - count) / wanted, count / total
+        return {"intent": intent, "ser": ser, "intent_accuracy": accuracy, "slot_f1": 0.0}
 
     def describe_constant(self, baseline: Mapping[str, Any]) -> str:
         """See `Task`."""
