@@ -2,22 +2,12 @@
 
 from __future__ import annotations
 
-from typing import List, Sequence, Tuple
+from typing import Sequence, Tuple
 
 from edp_mx.data.utterance import REPLY
 from edp_mx.errors import UserError
 
 LABEL = "reply"  # the intent of an utterance that has a prompt and a reply, and no other label
-
-
-def join_reply(prompt: Sequence[str], reply: Sequence[str]) -> List[str]:
-    """Return the tokens of an utterance, in which neither side holds `<|reply|>`.
-
-    Example:
-        >>> join_reply(["who", "?"], ["me"])
-        ['who', '?', '<|reply|>', 'me']
-    """
-    return [*prompt, REPLY, *reply]
 
 
 def split_reply(tokens: Sequence[str]) -> Tuple[Tuple[str, ...], Tuple[str, ...]]:

@@ -7,12 +7,13 @@ an utterance, and a line may begin with the place of its token.
 from __future__ import annotations
 
 import re
+from functools import partial
 from pathlib import Path
 from typing import Dict, Iterator, List, Optional, Tuple
 
 from edp_mx.data.readers.assembly import Assembler, decoded, read_bytes_by_line, split_tokens
 from edp_mx.data.readers.columns_config import NONE
-from edp_mx.data.readers.format import Format, Sources, file_or_folder
+from edp_mx.data.readers.format import Format, file_or_folder
 from edp_mx.data.utterance import Utterance
 from edp_mx.errors import UserError
 
@@ -24,11 +25,6 @@ _COMMENT = re.compile(r"#\s*([\w.-]+)\s*[:=]\s*(.*)")
 _TAG = re.compile(r"O|[BI]-\S+")
 
 Block = List[Tuple[int, bytes]]  # the numbered lines of an utterance
-
-
-def _find(path: Path) -> Sources:
-    """Take a file; or `train.conll`, `valid.conll` and `test.conll`, else all of a folder."""
-    return file_or_folder(path, _SUFFIXES)
 
 
 def _read(path: Path, assembler: Assembler, id_prefix: str) -> Iterator[Utterance]:
@@ -153,4 +149,5 @@ def _cells(line: str) -> List[str]:
     return [cell.strip() for cell in line.split("\t")] if "\t" in line else split_tokens(line)
 
 
+_find = partial(file_or_folder, suffixes=_SUFFIXES)
 FORMAT = Format("conll", "*.conll with a token and its BIO tag per line", _find, _read)

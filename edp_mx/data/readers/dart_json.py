@@ -3,30 +3,28 @@
 from __future__ import annotations
 
 import re
+from functools import partial
 from pathlib import Path
 from typing import Any, Iterator, List
 
 from edp_mx.data.readers.assembly import Assembler
-from edp_mx.data.readers.format import Format, Sources
-from edp_mx.data.readers.replies import assemble_reply, one_file_a_part
+from edp_mx.data.readers.format import Format, file_or_folder
+from edp_mx.data.readers.replies import assemble_reply
 from edp_mx.data.utterance import Utterance
 from edp_mx.errors import UserError
 from edp_mx.metrics.quoted_values import quoted
 from edp_mx.runtime.json_text import read_json
 
-_NAME = re.compile(r"dart-.*?(?:(train|dev|test))?\.json")
+_PART = re.compile(r"(train|dev|test)\.json$")
 
 
-def _find(path: Path) -> Sources:
-    """Take a file by its name, or a folder's files of the parts."""
-    if path.is_file():
-        return {"": [(path, path.name)]} if _NAME.fullmatch(path.name) else {}
-    return one_file_a_part(sorted(path.glob("dart-*.json")), _part_of)
+def _is_of_dart(file: Path) -> bool:
+    return file.name.startswith("dart-")
 
 
 def _part_of(file: Path) -> str:
-    match = _NAME.fullmatch(file.name)
-    return match[1] if match and match[1] else file.name
+    part = _PART.search(file.name)
+    return part[1] if part else file.name
 
 
 def _read(path: Path, assembler: Assembler, id_prefix: str) -> Iterator[Utterance]:
@@ -77,7 +75,7 @@ def _value(text: str) -> str:
 
 def _triples(record: Any, place: str) -> List[Any]:
     triples = _part(record, "tripleset", place)
-    if not all(map(_is_triple, triples)):
+    if not all(isinstance(each, list) and list(map(type, each)) == [str] * 3 for each in triples):
         raise UserError(f'{place}: "tripleset" is not a list of [subject, relation, object]')
     return triples
 
@@ -89,8 +87,5 @@ def _part(record: Any, key: str, place: str) -> List[Any]:
     return value
 
 
-def _is_triple(value: Any) -> bool:
-    return isinstance(value, list) and [type(part) for part in value] == [str, str, str]
-
-
+_find = partial(file_or_folder, suffixes=(".json",), is_one=_is_of_dart, part_of=_part_of)
 FORMAT = Format("dart_json", "dart-v1.1.1-full-train.json", _find, _read)

@@ -58,18 +58,11 @@ def _files_of(source: Path) -> List[Path]:
 def _read(source: Path, assembler: Assembler, id_prefix: str) -> Iterator[Utterance]:
     """Stream the users' turns, or with `data.columns.prompt` the system's as text to generate.
 
-    Args:
-        id_prefix: ids are `<id_prefix>/<dialogue>/<turn>`, turns counted from 1.
-
-    Raises:
-        UserError: not JSON, or not of this shape; the sentence names the file, the dialogue and the
-            turn.
-
-    Edge cases:
-        The intent is the first that the turn announces, else its dialogue act. The user is the
-        dialogue; since the numbers of dialogues repeat between parts, the name of the part comes
-        before those of dev and test. A word that a span ends in is cut there, and of two spans of
-        the same words the first counts. A turn without a word is left out.
+    Ids are `<id_prefix>/<dialogue>/<turn>`, turns counted from 1. The intent is the first that the
+    turn announces, else its dialogue act. The user is the dialogue; since the numbers of dialogues
+    repeat between parts, the name of the part comes before those of dev and test. A word that a
+    span ends in is cut there, and of two spans of the same words the first counts. A turn without a
+    word is left out.
     """
     part = "" if id_prefix in ("", "train") else f"{id_prefix}_"
     for file in _files_of(source):

@@ -3,33 +3,21 @@
 from __future__ import annotations
 
 import re
+from functools import partial
 from pathlib import Path
 from typing import Iterator, List
 
 from edp_mx.data.readers.assembly import Assembler, read_lines, refuse_repeated
-from edp_mx.data.readers.format import Format, Sources, single_file
-from edp_mx.data.readers.replies import assemble_reply, one_file_a_part
+from edp_mx.data.readers.format import Format, file_or_folder
+from edp_mx.data.readers.replies import assemble_reply
 from edp_mx.data.readers.table import table_rows
 from edp_mx.data.utterance import Utterance
 from edp_mx.errors import UserError
 from edp_mx.metrics.quoted_values import quoted
 
 _PARTS = {"trainset": "train", "devset": "dev", "testset_w_refs": "test"}  # theirs → usual names
-_SUFFIXES = (".csv", ".csv.gz")
 _NAMES = {"mr", "ref"}
 _SLOT = re.compile(r"([^,\[\]]+)\[([^\[\]]*)\]\s*(?:,\s*|$)")
-
-
-def _find(path: Path) -> Sources:
-    """Take a file whose header has both columns, or those of a folder by their published names.
-
-    `testset.csv` of the release has no references and is passed over.
-    """
-    if path.is_file():
-        found = single_file(path, *_SUFFIXES)
-        return found if found and _has_columns(path) else {}
-    tables = (file for suffix in _SUFFIXES for file in sorted(path.glob(f"*{suffix}")))
-    return one_file_a_part(filter(_has_columns, tables), _part_of)
 
 
 def _part_of(file: Path) -> str:
@@ -38,6 +26,7 @@ def _part_of(file: Path) -> str:
 
 
 def _has_columns(path: Path) -> bool:
+    """Return whether a header has both; `testset.csv` of the release has no references."""
     _, header = next(read_lines(path), (1, ""))
     return {name.strip(' "') for name in header.split(",")} >= _NAMES
 
@@ -78,4 +67,5 @@ def meaning_as_text(meaning: str, place: str) -> str:
     return "; ".join(slots)
 
 
+_find = partial(file_or_folder, suffixes=(".csv", ".csv.gz"), is_one=_has_columns, part_of=_part_of)
 FORMAT = Format("e2e", "trainset.csv with mr and ref", _find, _read)

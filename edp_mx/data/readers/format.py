@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Callable, Dict, Iterator, List, Tuple
+from typing import Callable, Dict, Iterator, List, Optional, Tuple
 
-from edp_mx.data.readers.assembly import Assembler
+from edp_mx.data.readers.assembly import Assembler, read_bytes_by_line
 from edp_mx.data.utterance import Utterance
 from edp_mx.errors import UserError
 
@@ -104,23 +104,42 @@ def single_file(path: Path, *suffixes: str) -> Sources:
 
 
 def file_or_folder(
-    path: Path, suffixes: Tuple[str, ...], is_one: Callable[[Path], bool] = lambda _: True
+    path: Path,
+    suffixes: Tuple[str, ...],
+    is_one: Callable[[Path], bool] = lambda _: True,
+    part_of: Optional[Callable[[Path], str]] = None,
 ) -> Sources:
     """Take a file; or `train`, `valid` and `test` with a suffix, else all files with one.
 
     Args:
         is_one: whether a file with a suffix is in this format; others are passed over.
+        part_of: the name of a file's part, such as "train" or "dev", where that is not the name of
+            the file; a folder is then in this format only if it has parts.
     """
     if path.is_file():
         found_one = single_file(path, *suffixes)
         return found_one if found_one and is_one(path) else {}
     found: Dict[str, Path] = {}
     for suffix in suffixes:
-        for file in filter(is_one, path.glob(f"*{suffix}")):
-            other = found.setdefault(file.name[: -len(suffix)], file)
+        for file in filter(is_one, sorted(path.glob(f"*{suffix}"))):
+            name = part_of(file) if part_of else file.name[: -len(suffix)]
+            other = found.setdefault(name, file)
             if other != file:
-                raise UserError(
-                    f"{other} and {file} would both be read, and have the same name; leave one of "
-                    "them, or give it another name"
+                wrong = (
+                    f"be the part {name}; name one file, or put one of each part into a folder of "
+                    "its own"
+                    if part_of
+                    else "be read, and have the same name; leave one of them, or give it another "
+                    "name"
                 )
-    return sources_by_part(found) or relative_sources(path, {"": sorted(found.values())})
+                raise UserError(f"{other} and {file} would both {wrong}")
+    sources = sources_by_part(found)
+    return sources if sources or part_of else relative_sources(path, {"": sorted(found.values())})
+
+
+def first_line(sources: Sources) -> bytes:
+    """Return the first line of the first file, which tells some formats; empty without any."""
+    for files in sources.values():
+        for file, _ in files:
+            return next(read_bytes_by_line(file), (1, b""))[1]
+    return b""

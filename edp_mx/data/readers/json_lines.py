@@ -5,11 +5,12 @@ Ours are `{"tokens", "slots", "intent", "id"?, "user"?}`; `data.columns` says wh
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Any, Dict, Iterator
 
 from edp_mx.data.readers.assembly import Assembler, read_lines
-from edp_mx.data.readers.format import Format, Sources, file_or_folder
+from edp_mx.data.readers.format import Format, file_or_folder
 from edp_mx.data.readers.records import RecordReader
 from edp_mx.data.utterance import Utterance
 from edp_mx.errors import UserError
@@ -17,12 +18,6 @@ from edp_mx.runtime.json_text import json_in
 
 _KNOWN = ("tokens", "slots", "intent", "id", "user")
 _OWN = frozenset(_KNOWN[:3])
-_SUFFIXES = (".jsonl", ".jsonl.gz")
-
-
-def _find(path: Path) -> Sources:
-    """Take a file; or `train.jsonl`, `valid.jsonl` and `test.jsonl`, else all files of a folder."""
-    return file_or_folder(path, _SUFFIXES)
 
 
 def _read(path: Path, assembler: Assembler, id_prefix: str) -> Iterator[Utterance]:
@@ -55,4 +50,5 @@ def _check_own(record: Any, names: Dict[str, str], place: str) -> Any:
     return record.get("id")
 
 
+_find = partial(file_or_folder, suffixes=(".jsonl", ".jsonl.gz"))
 FORMAT = Format("json_lines", "*.jsonl", _find, _read)

@@ -6,12 +6,7 @@ import re
 from pathlib import Path
 from typing import Any, Dict, Iterator, List
 
-from edp_mx.data.readers.assembly import (
-    ALWAYS_READ,
-    MOST_INFLATION,
-    Assembler,
-    refuse_repeated,
-)
+from edp_mx.data.readers.assembly import ALWAYS_READ, MOST_INFLATION, Assembler, refuse_repeated
 from edp_mx.data.readers.format import (
     Format,
     Sources,

@@ -3,35 +3,24 @@
 from __future__ import annotations
 
 import re
+from functools import partial
 from pathlib import Path
 from typing import Iterator, List
 
 from edp_mx.data.readers.assembly import Assembler, read_bytes_by_line, read_lines
-from edp_mx.data.readers.format import Format, Sources, single_file
-from edp_mx.data.readers.replies import assemble_reply, one_file_a_part
+from edp_mx.data.readers.format import Format, file_or_folder
+from edp_mx.data.readers.replies import assemble_reply
 from edp_mx.data.utterance import Utterance
 from edp_mx.errors import UserError
 
 TURNS = 3  # before the reply, as in DSTC8's system turns
-_SUFFIXES = (".txt", ".txt.gz")
 _LINE = re.compile(r"(\d{1,6}) (.*)")
 _PERSONA = re.compile(r"(?:your|partner's) persona: ")
 _FIRST = re.compile(rb"1 (?:(?:your|partner's) persona: |[^\t]*\t[^\t])")
 
 
-def _find(path: Path) -> Sources:
-    """Take a file whose first line is of this form, or those of a folder by `train_…`, `valid_…`.
-
-    The whole release has several files of each part, which `one_file_a_part` refuses.
-    """
-    if path.is_file():
-        found = single_file(path, *_SUFFIXES)
-        return found if found and _begins_dialogue(path) else {}
-    files = sorted(file for suffix in _SUFFIXES for file in path.glob(f"*{suffix}"))
-    return one_file_a_part(filter(_begins_dialogue, files), _part_of)
-
-
 def _part_of(file: Path) -> str:
+    """Return what a name begins with; the whole release has several files of each part."""
     return re.split("[_.]", file.name)[0]
 
 
@@ -76,4 +65,7 @@ def _read(path: Path, assembler: Assembler, id_prefix: str) -> Iterator[Utteranc
         turns.append(f"system: {reply}")
 
 
+_find = partial(
+    file_or_folder, suffixes=(".txt", ".txt.gz"), is_one=_begins_dialogue, part_of=_part_of
+)
 FORMAT = Format("persona_chat", "train_self_original.txt of ConvAI2", _find, _read)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
+from functools import partial
 from pathlib import Path
 from typing import Dict, Iterator, List, Optional, Tuple
 
 import yaml
 
 from edp_mx.data.readers.assembly import Assembler, Chunk, read_bytes_by_line, tag_chunks
-from edp_mx.data.readers.format import Format, Sources, file_or_folder
+from edp_mx.data.readers.format import Format, file_or_folder
 from edp_mx.data.readers.record_errors import RecordErrors
 from edp_mx.data.utterance import Utterance
 from edp_mx.errors import UserError
@@ -22,12 +23,8 @@ _OTHERS = ("synonym", "regex", "lookup")  # entries without utterances
 _ENTITY = re.compile(r"\[([^\[\]]+)\](?:\(([^():]+)(?::[^()]+)?\)|(\{[^{}]*\}))")
 
 
-def _find(path: Path) -> Sources:
-    """Take a file with `nlu:`, or those of a folder; other YAML beside them is none of a corpus."""
-    return file_or_folder(path, (".yml", ".yaml"), _has_examples)
-
-
 def _has_examples(path: Path) -> bool:
+    """Return whether a file has `nlu:`; other YAML beside such files is none of a corpus."""
     return any(line.startswith(b"nlu:") for _, line in read_bytes_by_line(path))
 
 
@@ -143,4 +140,5 @@ def _place(node: Optional[yaml.Node], path: Path) -> str:
     return f"{path}, line {node.start_mark.line + 1 if node is not None else 1}"
 
 
+_find = partial(file_or_folder, suffixes=(".yml", ".yaml"), is_one=_has_examples)
 FORMAT = Format("rasa_yaml", "*.yml with nlu, its intents and examples", _find, _read)

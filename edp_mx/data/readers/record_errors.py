@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from types import TracebackType
-from typing import Callable, Optional, Type
+from contextlib import AbstractContextManager
+from typing import Any, Callable, Optional
 
 from edp_mx.errors import UserError
 
@@ -12,7 +12,7 @@ class UnreadableRest(UserError):
     """An error after which nobody knows where the next record of a file begins."""
 
 
-class RecordErrors:
+class RecordErrors(AbstractContextManager):
     """Handles the errors of single records; a reader reads each one inside `with errors:`.
 
     Args:
@@ -33,15 +33,7 @@ class RecordErrors:
     ) -> None:
         self._hand_on, self._is_last = hand_on, is_last
 
-    def __enter__(self) -> None:
-        return None
-
-    def __exit__(
-        self,
-        kind: Optional[Type[BaseException]],
-        error: Optional[BaseException],
-        traceback: Optional[TracebackType],
-    ) -> bool:
+    def __exit__(self, _: Any, error: Optional[BaseException], __: Any) -> bool:
         if self._hand_on is None or not isinstance(error, UserError):
             return False
         if isinstance(error, UnreadableRest) and not self._is_last:

@@ -61,11 +61,7 @@ class RecordReader:
     def read(
         self, record: Mapping[str, Any], names: Mapping[str, str], *, id: str, place: str
     ) -> Utterance:
-        """Return the utterance of a record.
-
-        Args:
-            names: from `names_among`.
-            place: file and line, with which an error begins.
+        """Return the utterance of a record, by `names_among` its keys; `place` begins an error.
 
         Edge cases: of text and tokens the tokens are read; of slots and spans the slots. A span
             ends a token, also within a word. A prompt and its reply are read as one utterance. A

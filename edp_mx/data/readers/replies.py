@@ -2,32 +2,12 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Callable, Dict, Iterable, List, Optional, Sequence
+from typing import List, Optional, Sequence
 
 from edp_mx.data.readers.assembly import Assembler, split_tokens
-from edp_mx.data.readers.format import Sources, sources_by_part
-from edp_mx.data.reply import LABEL, join_reply
+from edp_mx.data.reply import LABEL
 from edp_mx.data.utterance import REPLY, Utterance
 from edp_mx.errors import UserError
-
-
-def one_file_a_part(files: Iterable[Path], part_of: Callable[[Path], str]) -> Sources:
-    """Return files as sources by the names of their parts, such as "train" and "dev".
-
-    Raises:
-        UserError: two files are the same part, or one is none beside others that are.
-    """
-    found: Dict[str, Path] = {}
-    for file in files:
-        part = part_of(file)
-        other = found.setdefault(part, file)
-        if other != file:
-            raise UserError(
-                f"{other} and {file} would both be the part {part}; name one file, or put one of "
-                "each part into a folder of its own"
-            )
-    return sources_by_part(found)
 
 
 def assemble_reply(
@@ -46,7 +26,7 @@ def assemble_reply(
 
 
 def checked_tokens(prompt: Sequence[str], reply: Sequence[str], place: str) -> List[str]:
-    """Return `join_reply` of two sides, neither of which may be empty or hold `<|reply|>`."""
+    """Return the tokens of an utterance; neither side may be empty or hold `<|reply|>`."""
     for name, tokens in (("prompt", prompt), ("reply", reply)):
         if not tokens:
             raise UserError(f"{place}: the {name} is empty; remove the utterance")
@@ -55,4 +35,4 @@ def checked_tokens(prompt: Sequence[str], reply: Sequence[str], place: str) -> L
                 f"{place}: the {name} holds {REPLY}, which stands between a prompt and its reply; "
                 "remove it from the text"
             )
-    return join_reply(prompt, reply)
+    return [*prompt, REPLY, *reply]

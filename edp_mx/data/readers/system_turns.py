@@ -8,8 +8,8 @@ from operator import itemgetter
 from pathlib import Path
 from typing import Any, Callable, Dict, Iterator, List, Optional, Tuple
 
-from edp_mx.data.readers.assembly import Assembler, read_bytes_by_line, read_lines
-from edp_mx.data.readers.format import Format, Sources, file_or_folder
+from edp_mx.data.readers.assembly import Assembler, read_lines
+from edp_mx.data.readers.format import Format, Sources, file_or_folder, first_line
 from edp_mx.data.readers.replies import assemble_reply
 from edp_mx.data.utterance import Utterance
 from edp_mx.errors import UserError
@@ -25,10 +25,7 @@ _OFFER_INTENT = "OFFER_INTENT"  # its value is the name of an intent, which no t
 def _find(path: Path) -> Sources:
     """Take a file; or `train`, `dev` and `test` of a folder, if the first line has the keys."""
     sources = file_or_folder(path, (".jsonl", ".jsonl.gz"))
-    first = next((file for found in sources.values() for file, _ in found), None)
-    if first is None:
-        return {}
-    line = next(read_bytes_by_line(first), (1, b""))[1]
+    line = first_line(sources)
     return sources if all(f'"{key}"'.encode() in line for key in _KEYS) else {}
 
 

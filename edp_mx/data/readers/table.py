@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Dict, Iterator, List, Optional, Tuple
 
 from edp_mx.data.readers.assembly import Assembler, decoded, read_bytes_by_line, refuse_repeated
-from edp_mx.data.readers.format import Format, Sources, file_or_folder
+from edp_mx.data.readers.format import Format, Sources, file_or_folder, first_line
 from edp_mx.data.readers.record_errors import RecordErrors, UnreadableRest
 from edp_mx.data.readers.records import RecordReader
 from edp_mx.data.utterance import Utterance
@@ -21,10 +21,7 @@ _NLU_EVAL = b"answer_annotation"  # a column of NLU-Eval, which has a reader of 
 def _find(path: Path) -> Sources:
     """Take a file; or `train.csv`, `valid.csv` and `test.csv`, else all tables of a folder."""
     sources = file_or_folder(path, _SUFFIXES)
-    first = next((file for found in sources.values() for file, _ in found), None)
-    if first is None or _NLU_EVAL in next(read_bytes_by_line(first), (1, b""))[1]:
-        return {}
-    return sources
+    return {} if _NLU_EVAL in first_line(sources) else sources
 
 
 def _read(path: Path, assembler: Assembler, id_prefix: str) -> Iterator[Utterance]:

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Iterator
 
 from edp_mx.data.readers.assembly import Assembler, read_lines, split_tokens
-from edp_mx.data.readers.format import Format, Sources, file_or_folder
+from edp_mx.data.readers.format import Format, file_or_folder
 from edp_mx.data.utterance import Utterance
-
-
-def _find(path: Path) -> Sources:
-    """Take a file; or `train`, `valid` and `test` of a folder, else all its texts."""
-    return file_or_folder(path, (".txt", ".txt.gz"))
 
 
 def _read(path: Path, assembler: Assembler, id_prefix: str) -> Iterator[Utterance]:
@@ -26,4 +22,5 @@ def _read(path: Path, assembler: Assembler, id_prefix: str) -> Iterator[Utteranc
             yield assembler.assemble(tokens, slots, "", id=f"{id_prefix}/{number}", place=place)
 
 
+_find = partial(file_or_folder, suffixes=(".txt", ".txt.gz"))
 FORMAT = Format("text", "*.txt with a text per line", _find, _read)

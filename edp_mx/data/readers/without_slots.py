@@ -20,8 +20,6 @@ def decide_slots(
     Args:
         has_slots: whether a key or column of this record is known to hold slots.
         present: its keys or columns, which a remark on the console names if none does.
-        what: what a record has, "key" or "column".
-        place: file and line of the record.
     """
     if assembler.has_slots is None:
         assembler.has_slots, assembler.slots_place = has_slots, place
@@ -53,12 +51,7 @@ def _remark(place: str, what: str, present: str) -> None:
 def refuse_slots_elsewhere(
     record: Mapping[str, Any], names: Container[str], *, count: int, what: str, place: str
 ) -> None:
-    """Refuse a record without slots in which something that is not read looks like slots.
-
-    Args:
-        names: of the keys or columns that are read.
-        count: of tokens.
-    """
+    """Refuse a record of `count` tokens without slots, if one not in `names` looks like slots."""
     for name, value in record.items():
         if name not in names and _look_like_slots(value, count):
             raise UserError(
