@@ -20,7 +20,6 @@ class AttackRequest:
     """Attacks on a run; the options of `edp-mx attack`, which say more, have the same names.
 
     Attributes:
-        path: the attacked run directory.
         shadow: a run directory, configurations or `AUTOMATIC`.
         overrides: what the models that are trained change in the settings of the run.
     """

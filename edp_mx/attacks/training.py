@@ -39,11 +39,7 @@ def to_train_on(corpus: Corpus, part: Sequence[Utterance]) -> Corpus:
 
 
 def train_prepared(
-    prepared: Prepared,
-    config: ExperimentConfig,
-    workers: Workers,
-    folder: Path,
-    progress: Progress,
+    prepared: Prepared, config: ExperimentConfig, workers: Workers, folder: Path, progress: Progress
 ) -> None:
     """Train the model to the last epoch as `edp-mx train` does, with the configured mechanism.
 

@@ -39,10 +39,7 @@ Read = Union[WordInputs, PieceInputs]  # of an utterance's text
 
 
 class StateInputs(NamedTuple):
-    """The outputs of a model's frozen part for the utterances; see `data.stored_states`.
-
-    Attributes:
-        read: what the frozen part read of them.
+    """The outputs of a model's frozen part for what it read; see `data.stored_states`.
 
     Shapes: states (M, R, H), padded with 0: float32.
     """

@@ -67,7 +67,6 @@ class ByteLevelBPE(Tokenizer):
         return self._spelled(f"{self.before_token}{as_utf8(token)}")
 
     def opening_ids(self, token: str) -> List[int]:
-        """See `Tokenizer`."""
         return self._spelled(as_utf8(token)) if self.has_openings else self.ids(token)
 
     def text_of(self, ids: Sequence[int]) -> str:

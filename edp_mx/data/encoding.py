@@ -144,11 +144,7 @@ def _skips(
 
 
 def _lengths(
-    columns: Columns,
-    rows: np.ndarray,
-    table: Table,
-    max_tokens: int,
-    skips: Optional[np.ndarray],
+    columns: Columns, rows: np.ndarray, table: Table, max_tokens: int, skips: Optional[np.ndarray]
 ) -> Tuple[np.ndarray, int]:
     """Count the tokens that each utterance keeps, (U,), and the utterances that lose some."""
     lengths = np.empty(

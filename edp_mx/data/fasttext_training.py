@@ -70,7 +70,6 @@ def train_fasttext(
         buckets: vectors shared by all subwords. A .bin takes 4 · `dimension` bytes for each.
         threads: more than one is faster, but not repeatable.
         seed: of the first values and the draws. Equal input, seed and one thread give equal bytes.
-        progress: shows the reading of the texts and the training.
 
     Returns:
         The number of words with a vector of their own, or of words written.

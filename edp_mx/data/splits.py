@@ -74,8 +74,6 @@ def split_by_keys(
     Args:
         keys: (U,), the same whole number for all that must go to one part.
         intents: (U,), whole numbers.
-        seed: the same seed and corpus give the same split.
-        fractions: of train, validation, test.
 
     Guarantee: every part's size is within one of its fraction, as long as no group of equal keys is
         larger than what its part still lacks; without single utterances to fill up with, it is

@@ -63,7 +63,6 @@ class StoredStates:
 
         Args:
             indices: places of the utterances, (M,).
-            read: what the frozen part reads of them.
         """
         counts = self.counts[indices]
         places, is_row = gather(self.starts[indices], counts, int(counts.max(initial=1)))

@@ -6,6 +6,7 @@ from dataclasses import asdict, dataclass
 from typing import Any, Dict, Optional, Tuple
 
 import numpy as np
+from scipy.special import log_softmax
 
 BINS = 15  # of the calibration error
 COLDEST, HOTTEST = 0.05, 20.0  # temperatures that are tried
@@ -45,7 +46,7 @@ class Confidences:
     @classmethod
     def of(cls, scores: np.ndarray, labels: np.ndarray, temperature: float) -> Confidences:
         """Read off the scores. Shapes: scores (N, I), labels (N,), −1 of what is out of scope."""
-        shares = np.exp(_log_shares(scores, temperature))  # (N, I)
+        shares = np.exp(log_softmax(scores.astype(np.float64) / temperature, axis=1))  # (N, I)
         return cls(temperature, shares.max(axis=1), shares.argmax(axis=1) == labels, labels >= 0)
 
     def calibration_error(self) -> float:
@@ -97,18 +98,11 @@ def best_temperature(scores: np.ndarray, labels: np.ndarray) -> float:
     from scipy.optimize import minimize_scalar
 
     known = labels >= 0
-    scores, labels = scores[known], labels[known]
+    scores, labels = scores[known].astype(np.float64), labels[known]
     rows = np.arange(len(labels))
 
     def loss(logarithm: float) -> float:
-        return -float(_log_shares(scores, np.exp(logarithm))[rows, labels].mean())
+        return -float(log_softmax(scores / np.exp(logarithm), axis=1)[rows, labels].mean())
 
     bounds: Tuple[float, float] = (float(np.log(COLDEST)), float(np.log(HOTTEST)))
     return round(float(np.exp(minimize_scalar(loss, bounds=bounds, method="bounded").x)), 2)
-
-
-def _log_shares(scores: np.ndarray, temperature: float) -> np.ndarray:
-    """Return the logarithms of the probabilities in float64. Shapes: (N, I) → (N, I)."""
-    scores = scores.astype(np.float64) / temperature
-    scores -= scores.max(axis=1, keepdims=True)
-    return scores - np.log(np.exp(scores).sum(axis=1, keepdims=True))

@@ -7,7 +7,7 @@ from operator import eq
 from typing import Any, Dict, Protocol, Sequence, Tuple, Union, runtime_checkable
 
 from edp_mx.metrics.ser import Counts, count_errors
-from edp_mx.metrics.slots import check_pairs, score_slots
+from edp_mx.metrics.spans import check_pairs, score_slots
 
 
 @runtime_checkable
@@ -63,15 +63,12 @@ class Scores:
 
 
 def evaluate(
-    references: Sequence[Annotation],
-    hypotheses: Sequence[Annotation],
-    alignment: str = "overlap",
+    references: Sequence[Annotation], hypotheses: Sequence[Annotation], alignment: str = "overlap"
 ) -> Scores:
     """Compare hypotheses with references, utterance by utterance, in the same order.
 
     Args:
-        references: objects with `slots` and `intent`, or pairs (tags, intent).
-        hypotheses: objects with `slots` and `intent`, or pairs (tags, intent).
+        references, hypotheses: objects with `slots` and `intent`, or pairs (tags, intent).
         alignment: overlap, type or exact; see `ser.align`. Only the SER depends on it.
     """
     check_pairs(references, hypotheses)

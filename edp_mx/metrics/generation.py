@@ -5,10 +5,9 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any, Dict, List, Mapping, Sequence
 
-from edp_mx.metrics.slot_errors import count_slot_errors
-from edp_mx.metrics.slots import check_pairs
-from edp_mx.metrics.text_overlap import bleu, nist, rouge_l
-from edp_mx.metrics.word_overlap import distinct, word_f1
+from edp_mx.metrics.quoted_values import count_slot_errors
+from edp_mx.metrics.spans import check_pairs
+from edp_mx.metrics.text_overlap import bleu, distinct, nist, rouge_l, word_f1
 
 
 @dataclass(frozen=True)

@@ -93,7 +93,6 @@ class BERTConfig(AdapterSettings, ModelConfig):
 
     @property
     def written_around(self) -> Optional[str]:
-        """See `ModelConfig`."""
         return self.template if self.intents == "infilling" else None
 
 
@@ -118,7 +117,6 @@ class BERT(gluon.HybridBlock):
     """GluonNLP's BERT, which returns the states of all pieces and the pooled [CLS].
 
     Args:
-        config: its sizes.
         num_pieces: V.
         mask_place: of the [MASK] that is read in place of [CLS]; see `MaskState`.
 

@@ -25,12 +25,10 @@ from edp_mx.models.checkpoints.huggingface import (
     require_sizes,
     write_checkpoint,
 )
-from edp_mx.models.checkpoints.layouts import PIECE_BIAS
 from edp_mx.models.encoder import Encoder, Family, FrozenPart, refuse_too_long
 from edp_mx.models.id_ranges import check_ids, check_lengths
-from edp_mx.models.infilling import start_from_words
-from edp_mx.models.label_words import label_pieces, label_words
-from edp_mx.models.masked_pieces import MaskedPieceHead
+from edp_mx.models.infilling import PIECE_BIAS, MaskedPieceHead, start_from_words
+from edp_mx.models.label_names import label_pieces, label_words
 from edp_mx.models.onnx.bert import bert_graph
 from edp_mx.models.trained_part import Adaptable
 
@@ -60,13 +58,11 @@ class BERTEncoder(Encoder):
             self.dropout = nn.Dropout(config.dropout)
 
     def adaptable(self, frozen_layers: int) -> Adaptable:
-        """See `Encoder`."""
         cells = list(self.bert.model.encoder.transformer_cells)[frozen_layers:]
         dense = [each for cell in cells for each in (cell.proj, cell.ffn.ffn_1, cell.ffn.ffn_2)]
         return Adaptable([cell.attention_cell for cell in cells], [*dense, self.bert.pooler])
 
     def tables(self, vocabulary: Vocabulary) -> Dict[str, Sequence[str]]:
-        """See `Encoder`."""
         assert vocabulary.tokenizer is not None
         return {self.bert.piece_embedding.name: vocabulary.tokenizer.pieces}
 
@@ -77,7 +73,6 @@ class BERTEncoder(Encoder):
         return MaskedPieceHead(self._config, num_pieces=self._num_pieces, prefix=prefix)
 
     def piece_states(self, inputs: PieceInputs) -> Tuple[mx.nd.NDArray, mx.nd.NDArray]:
-        """See `Encoder`."""
         vectors = self.bert.piece_embedding.data()
         pieces, lengths, _ = self._read(inputs, vectors.context)
         states, _ = self.bert(pieces, lengths)
@@ -146,7 +141,6 @@ class UpperBERT(Encoder):
 
     Args:
         encoder: the whole, whose blocks this one shares.
-        num_frozen: number of frozen layers.
 
     Shapes: states below (N, P, H), piece_lengths (N,), first pieces (N, T) → states (N, T, H),
     pooled (N, H).
@@ -163,16 +157,11 @@ class UpperBERT(Encoder):
         self.dropout = encoder.dropout
 
     def inputs(self, batch, context: mx.Context) -> Tuple[mx.nd.NDArray, ...]:
-        """See `Encoder`."""
         _, lengths, firsts = batch.pieces
-        return (
-            mx.nd.array(batch.inputs.states, ctx=context, dtype="float32"),
-            mx.nd.array(lengths, ctx=context, dtype="float32"),
-            mx.nd.array(firsts, ctx=context, dtype="float32"),
-        )
+        given = (batch.inputs.states, lengths, firsts)
+        return tuple(mx.nd.array(each, ctx=context, dtype="float32") for each in given)
 
     def hybrid_forward(self, F, below, piece_lengths, firsts):
-        """See the class."""
         rows = F.swapaxes(below, 0, 1)  # (P, N, H)
         visible = visible_lengths(F, rows, piece_lengths)  # (N, P)
         for cell in self.cells._children.values():

@@ -12,12 +12,10 @@ from mxnet.gluon import nn
 from edp_mx.data.config import DataConfig
 from edp_mx.data.vocabulary import Vocabulary
 from edp_mx.errors import UserError
-from edp_mx.models.bilstm import BiLSTM
-from edp_mx.models.char_cnn import CharCNN
+from edp_mx.models.clc_layers import POOLINGS, BiLSTM, CharCNN, Pooling
 from edp_mx.models.encoder import Encoder, Family, ModelConfig
 from edp_mx.models.id_ranges import check_ids, check_lengths
 from edp_mx.models.onnx.clc import clc_graph
-from edp_mx.models.pooling import POOLINGS, Pooling
 from edp_mx.runtime.limits import MOST_LAYERS, MOST_WIDE
 from edp_mx.runtime.settings import SettingError, setting
 
@@ -96,7 +94,6 @@ class CLCEncoder(Encoder):
             self.words.weight.grad_req = "null"
 
     def tables(self, vocabulary: Vocabulary) -> Dict[str, Sequence[str]]:
-        """See `Encoder`."""
         (characters,) = (
             n for n in self.characters.collect_params() if n.endswith("embedding_weight")
         )

@@ -9,12 +9,7 @@ import numpy as np
 from mxnet import autograd, gluon
 from mxnet.gluon import nn
 
-from edp_mx.models.forward_backward import (
-    MOST_MOVES,
-    Chain,
-    marginals,
-    negative_log_likelihood,
-)
+from edp_mx.models.forward_backward import MOST_MOVES, Chain, marginals, negative_log_likelihood
 from edp_mx.models.viterbi import best_tags
 
 

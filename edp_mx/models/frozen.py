@@ -19,7 +19,6 @@ def freeze(encoder: Encoder, config: ModelConfig) -> None:
 
     Args:
         encoder: without values; its layers are changed as `model.trained` needs it.
-        config: its settings.
     """
     part = config.trained_part
     part.change(encoder, config)
@@ -43,11 +42,9 @@ class GivenStates(Encoder):
         self.output_size, self.num_pooled = encoder.output_size, encoder.num_pooled
 
     def inputs(self, batch, context: mx.Context) -> Tuple[mx.nd.NDArray, ...]:
-        """See `Encoder`."""
         return (mx.nd.array(batch.inputs.states, ctx=context, dtype="float32"),)
 
     def hybrid_forward(self, F, rows):
-        """See the class."""
         pooled = F.slice_axis(rows, axis=1, begin=0, end=self.num_pooled)  # (N, G, H)
         if not self._reads_tokens:
             return pooled, F.reshape(pooled, (0, -1))

@@ -1,4 +1,4 @@
-"""Intents as words that fill a template's [MASK], scored through the masked-LM head."""
+"""The masked-LM head of a BERT: it scores pieces that the model cannot see, or intents as words."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from mxnet.gluon import nn
 if TYPE_CHECKING:
     from edp_mx.models.bert import BERTConfig
     from edp_mx.models.bert_encoder import BERTEncoder
+PIECE_BIAS = "cls.predictions.bias"  # the name of the pieces' biases in a checkpoint
 
 
 class MaskedTransform(gluon.HybridBlock):
@@ -49,7 +50,6 @@ class MaskState(MaskedTransform):
     """The transformed state at [MASK], which takes the place of the pooled [CLS].
 
     Args:
-        config: of the BERT.
         place: of [MASK], counted from the end if it is negative.
 
     Shapes: states (N, P, H), piece_lengths (N,) → (N, H).
@@ -81,8 +81,6 @@ def start_from_words(
     [MASK] get weights of 0.
 
     Args:
-        encoder: a BERT that reads [MASK].
-        head: of the intents.
         pieces: ids of each intent's label words.
         intents: which rows to set.
         bias: of each piece, (V,); without, the rows keep their biases.
@@ -99,3 +97,25 @@ def start_from_words(
             biases[i] = bias[chosen].mean()
     head.weight.set_data(mx.nd.array(weights))
     head.bias.set_data(mx.nd.array(biases))
+
+
+class MaskedPieceHead(MaskedTransform):
+    """Scores of all pieces at the masked places: transformed states, tied decoder.
+
+    Shapes: states (N, P, H), places (2, K), piece vectors (V, H) → (K, V).
+    Source: Devlin et al. 2019, published code; the decoder's weights are those of the embedding.
+    """
+
+    def __init__(self, config: BERTConfig, *, num_pieces: int, **block: str) -> None:
+        super().__init__(config, **block)
+        self._num_pieces = num_pieces
+        with self.name_scope():
+            self.bias = self.params.get("bias", shape=(num_pieces,))
+
+    def tensors(self) -> Dict[str, gluon.Parameter]:
+        """See `MaskedTransform`; the decoder's bias too."""
+        return {**super().tensors(), PIECE_BIAS: self.bias}
+
+    def hybrid_forward(self, F, states, places, piece_vectors, bias):
+        states = self.transformed(F.gather_nd(states, places))  # (K, H)
+        return F.FullyConnected(states, piece_vectors, bias, num_hidden=self._num_pieces)  # (K, V)

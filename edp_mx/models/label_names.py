@@ -1,13 +1,18 @@
-"""Heads that know their labels' names: rows of a public model's heads for labels alike in name."""
+"""The names of labels: heads that start from labels alike in name, and the words of an intent."""
 
 from __future__ import annotations
 
 import math
 import re
 from collections import Counter
-from typing import Dict, List, Mapping, Sequence, Set, Tuple
+from pathlib import Path
+from typing import Dict, List, Mapping, Optional, Sequence, Set, Tuple
 
 import numpy as np
+
+from edp_mx.data.tokenizer import Tokenizer
+from edp_mx.errors import UserError
+from edp_mx.runtime.yaml_tree import read_mapping
 
 MIN_SIMILARITY = 0.35
 _WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|\d+")
@@ -107,3 +112,49 @@ def transitions_by_kind(
 def _kind(first: str, second: str) -> Tuple[str, str, bool]:
     """The kind of a step from one tag to the next."""
     return first[0], second[0], first[2:] == second[2:]
+
+
+def label_words(intents: Sequence[str], path: Optional[str]) -> Dict[str, List[str]]:
+    """Return the words of each intent: those of a file, and for others those of their names.
+
+    Args:
+        path: a YAML file of intents and their words, each a text or a list of texts.
+
+    Raises:
+        UserError: the file cannot be read, names an intent that is not there, or has something
+            else than words for one.
+
+    Example:
+        >>> label_words(["PlayMusic", "snips.GetWeather"], None)
+        {'PlayMusic': ['play', 'music'], 'snips.GetWeather': ['snips', 'get', 'weather']}
+    """
+    found = {intent: spelled_words(intent) or [intent] for intent in intents}
+    tree, origins = read_mapping(Path(path)) if path is not None else ({}, {})
+    for intent, value in tree.items():
+        place = f"model.label_words: {origins[(intent,)]}"
+        if intent not in found:
+            raise UserError(f"{place}: there is no intent {intent!r} in the data; leave it out")
+        texts = value if isinstance(value, list) else [value]
+        words = [word for text in texts for word in (text.split() if isinstance(text, str) else [])]
+        if not words or not all(isinstance(text, str) for text in texts):
+            raise UserError(f"{place}: the words of {intent} must be a text or a list of texts")
+        found[intent] = words
+    return found
+
+
+def label_pieces(words: Mapping[str, Sequence[str]], tokenizer: Tokenizer) -> List[List[int]]:
+    """Return the ids of the pieces of each intent's words; unspellable ones are left out.
+
+    Raises:
+        UserError: nothing is left of an intent.
+    """
+    unknown, found = tokenizer.special_ids.unk, []
+    for intent, own in words.items():
+        pieces = [i for word in own for i in tokenizer.ids(word) if i != unknown]
+        if not pieces:
+            raise UserError(
+                f"model.intents: infilling: the word pieces cannot spell {' '.join(own)!r}, the "
+                f"words of the intent {intent!r}; give it others in model.label_words"
+            )
+        found.append(pieces)
+    return found

@@ -118,7 +118,10 @@ class LowRankPart(TrainedPart):
                     adapter = self.kind(width, width, prefix=f"{name}_{self.kind.MARK}", **sizes)
                     setattr(attention, f"{name}_adapter", adapter)
         for dense in adaptable.dense:
-            _adapt(dense, self.kind, sizes)
+            dense.__class__ = AdaptedDense
+            num_out, num_in = dense.weight.shape
+            with dense.name_scope():
+                dense.adapter = self.kind(num_in, num_out, prefix=self.kind.MARK, **sizes)
 
 
 class LoRA(LowRankPart):
@@ -150,14 +153,6 @@ class LoRA(LowRankPart):
 
     def plain(self, weights: Arrays, config: Any) -> Arrays:
         return merged(weights, scale=config.lora_scale)
-
-
-def _adapt(dense: nn.Dense, kind: Type[LowRank], sizes: Mapping[str, Any]) -> None:
-    """Make a Dense an `AdaptedDense`."""
-    dense.__class__ = AdaptedDense
-    num_out, num_in = dense.weight.shape
-    with dense.name_scope():
-        dense.adapter = kind(num_in, num_out, prefix=kind.MARK, **sizes)
 
 
 def merged(weights: Mapping[str, np.ndarray], *, scale: float) -> Dict[str, np.ndarray]:

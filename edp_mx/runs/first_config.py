@@ -12,11 +12,10 @@ import numpy as np
 from jinja2 import Environment, StrictUndefined
 
 from edp_mx.config import load_config
-from edp_mx.data.config import PUBLIC_CORPORA, DataConfig
+from edp_mx.data.config import PUBLIC_CORPORA, DataConfig, SplitConfig
 from edp_mx.data.corpus import Corpus, load_corpus
 from edp_mx.data.readers import has_own_split
 from edp_mx.data.readers.columns_config import ColumnsConfig
-from edp_mx.data.split_config import SplitConfig
 from edp_mx.data.splits import PARTS
 from edp_mx.data.synthetic import STANDINS
 from edp_mx.data.users import HOW_TO_NAME, names_users, users_of

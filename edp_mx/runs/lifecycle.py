@@ -18,7 +18,7 @@ from edp_mx.runtime.distributed import Workers, start
 from edp_mx.runtime.processes import interrupt, on_ending
 from edp_mx.runtime.progress import Progress, progress_bar, start_logging
 from edp_mx.runtime.watchdog import Parting
-from edp_mx.training.tracking import refuse_absent_tracker
+from edp_mx.training.log import refuse_absent_tracker
 
 # work(config, workers, directory, progress, parting) is done by each worker.
 Work = Callable[[Any, Workers, RunDirectory, Progress, Parting], Any]

@@ -20,6 +20,7 @@ import mxnet as mx
 import numpy as np
 from mxnet import gluon
 from mxnet.gluon import nn
+from scipy.special import softmax
 
 from edp_mx.data.batching import Batch
 from edp_mx.data.utterance import Utterance
@@ -165,9 +166,7 @@ def scores_of_losses(losses: mx.nd.NDArray) -> mx.nd.NDArray:
 
 def probabilities(scores: np.ndarray) -> np.ndarray:
     """Return the probabilities of labels in float64. Shapes: (N, I) → (N, I)."""
-    scores = scores.astype(np.float64)
-    found = np.exp(scores - scores.max(axis=1, keepdims=True))
-    return found / found.sum(axis=1, keepdims=True)
+    return softmax(scores.astype(np.float64), axis=1)
 
 
 def draw_values(model: TaskModel, *, seed: int, context: mx.Context) -> None:

@@ -23,13 +23,11 @@ class PieceGuessing(Task):
     label = "a label"
 
     def describe_constant(self, baseline: Mapping[str, Any]) -> str:  # noqa: ARG002
-        """See `Task`."""
         return "each piece by its frequency"
 
     def shortfall(
         self, scores: Mapping[str, Any], baseline: Mapping[str, Any]
     ) -> Optional[Shortfall]:
-        """See `Task`."""
         found, by_frequency = scores["perplexity"], baseline["perplexity"]
         if found < NOTHING_LEARNED * by_frequency:
             return None

@@ -24,8 +24,7 @@ from typing import (
 
 from edp_mx.data.utterance import Utterance
 from edp_mx.errors import UserError
-from edp_mx.metrics.slots import check_pairs
-from edp_mx.metrics.spans import spans_of
+from edp_mx.metrics.spans import check_pairs, spans_of
 
 if TYPE_CHECKING:
     from edp_mx.data.vocabulary import Vocabulary
@@ -102,11 +101,7 @@ class Metric:
     def no_better_than(
         self, answer: str, scores: Mapping[str, Any], baseline: Mapping[str, Any]
     ) -> Optional[Shortfall]:
-        """Return how an accuracy is not above that of a constant answer; None if it is, or cannot.
-
-        Args:
-            answer: the constant one.
-        """
+        """Return how an accuracy is not above a constant answer's; None if it is, or cannot."""
         right, constant = (100 * each[self.key] for each in (scores, baseline))
         if not right <= constant < 100:
             return None
@@ -264,5 +259,4 @@ class LabellingTask(Task):
     def score(
         self, references: Sequence[Utterance], guesses: Iterable[Any], vocabulary: Vocabulary
     ) -> Scores:
-        """See `Task`."""
         return self.evaluate(references, self.labelled(references, guesses, vocabulary))

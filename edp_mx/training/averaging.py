@@ -19,7 +19,6 @@ class WeightAverage:
     The average is only read: training goes on from the last weights.
 
     Args:
-        parameters: that are trained.
         decay: the share of the average that is kept at each step; less at the beginning.
 
     Source: De et al. 2022 ("Unlocking high-accuracy differentially private image classification"),

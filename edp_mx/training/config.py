@@ -15,7 +15,7 @@ from edp_mx.runtime.limits import (
     MOST_WIDE,
 )
 from edp_mx.runtime.settings import Settings, setting
-from edp_mx.training.tracking import TRACKERS
+from edp_mx.training.log import TRACKERS
 
 
 @dataclass(frozen=True)

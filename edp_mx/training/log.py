@@ -1,17 +1,151 @@
-"""Metrics by epoch: JSON lines, and a tracker's."""
+"""Metrics by epoch: JSON lines, and the trackers of other projects."""
 
 from __future__ import annotations
 
 import json
+import logging
 import math
 import os
+from contextlib import suppress
+from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, Dict
+from typing import Any, Callable, Dict, Mapping, NamedTuple, Sequence
 
 from edp_mx.errors import UserError
 from edp_mx.runtime.files import write_text
 from edp_mx.runtime.json_text import parse_json
-from edp_mx.training.tracking import Tracking
+
+logger = logging.getLogger(__name__)
+Row = Mapping[str, Any]  # of `metrics.jsonl`
+
+
+class Opened(NamedTuple):
+    """What writes the numbers of an epoch, and what ends the writing."""
+
+    add: Callable[[int, Mapping[str, float]], Any]
+    close: Callable[[], Any]
+
+
+class Tracker(NamedTuple):
+    """A tracker: the package that it needs, and what opens it for a run directory."""
+
+    package: str
+    open: Callable[[Path], Opened]
+
+
+def _tensorboard(run: Path) -> Opened:
+    """Write curves to `events/`; those that were there are written again."""
+    from tensorboardX import SummaryWriter
+
+    curves = SummaryWriter(str(run / "events"), purge_step=1)
+    # It writes in a thread and at exit, with a traceback where it cannot; what cannot be
+    # written is said by whoever writes `metrics.jsonl`.
+    events = curves.file_writer.event_writer._ev_writer
+    for name in ("write_event", "flush", "close"):
+        setattr(events, name, _forgiving(getattr(events, name)))
+
+    def add(epoch: int, numbers: Mapping[str, float]) -> None:
+        for name, value in numbers.items():
+            curves.add_scalar(name, value, epoch)
+        curves.flush()
+
+    return Opened(add, curves.close)
+
+
+def _mlflow(run: Path) -> Opened:
+    """Begin a run in `mlruns/`, or where MLFLOW_TRACKING_URI says."""
+    os.environ.setdefault("MLFLOW_ALLOW_FILE_STORE", "true")  # the one store that needs no server
+    from mlflow.tracking import MlflowClient
+
+    place = os.environ.get("MLFLOW_TRACKING_URI") or (run / "mlruns").resolve().as_uri()
+    if not place.startswith("file:"):
+        _warn_of(place)
+    client = MlflowClient(tracking_uri=place)
+    found = client.get_experiment_by_name("edp_mx")
+    experiment = found.experiment_id if found else client.create_experiment("edp_mx")
+    identifier = client.create_run(experiment, run_name=run.resolve().name).info.run_id
+
+    def add(epoch: int, numbers: Mapping[str, float]) -> None:
+        for name, value in numbers.items():
+            client.log_metric(identifier, name, value, step=epoch)
+
+    return Opened(add, lambda: client.set_terminated(identifier))
+
+
+def _wandb(run: Path) -> Opened:
+    """Begin a run in `wandb/`, offline unless WANDB_MODE says otherwise."""
+    import wandb
+
+    mode: Any = os.environ.get("WANDB_MODE", "offline")
+    if mode == "online":
+        _warn_of("Weights & Biases")
+    settings = wandb.Settings(silent=True, console="off")
+    name = run.resolve().name
+    begun = wandb.init(project="edp_mx", name=name, dir=str(run), mode=mode, settings=settings)
+    return Opened(lambda epoch, numbers: begun.log(dict(numbers), step=epoch), begun.finish)
+
+
+TRACKERS = {
+    "tensorboard": Tracker("tensorboardX", _tensorboard),
+    "mlflow": Tracker("mlflow", _mlflow),
+    "wandb": Tracker("wandb", _wandb),
+    "none": Tracker("", lambda _: Opened(lambda *_: None, lambda: None)),
+}
+
+
+def refuse_absent_tracker(name: str) -> None:
+    """Refuse a tracker whose package is not installed."""
+    package = TRACKERS[name].package
+    if package and find_spec(package) is None:
+        raise UserError(
+            f"training.tracking: {name} needs {package}: pip install 'edp_mx[{name}]', or set it "
+            "to none"
+        )
+
+
+class Tracking:
+    """The tracker of a run; its first failure ends it with a warning, and not the training.
+
+    Each start of the run writes all epochs: `before` are those that a resumed run has done.
+    """
+
+    def __init__(self, name: str, run: Path, before: Sequence[Row]) -> None:
+        self._name, self._opened = name, TRACKERS["none"].open(run)
+        self._opened = self._tried(lambda: TRACKERS[name].open(run)) or self._opened
+        for row in before:
+            self.add(row)
+
+    def add(self, row: Row) -> None:
+        """Write all numbers of an epoch."""
+        numbers = {k: value for k, value in row.items() if k != "epoch" and value is not None}
+        self._tried(lambda: self._opened.add(row["epoch"], numbers))
+
+    def close(self) -> None:
+        """Write what is still to be written."""
+        self._tried(self._opened.close)
+
+    def _tried(self, write: Callable[[], Any]) -> Any:
+        try:
+            return write()
+        except Exception as error:  # of another project, and perhaps of its network
+            self._opened = TRACKERS["none"].open(Path())
+            logger.warning("%s ended (%s); metrics.jsonl has all numbers", self._name, error)
+            return None
+
+
+def _warn_of(place: str) -> None:
+    logger.warning(
+        "the numbers of each epoch go to %s, also scores on the validation part, which no ε covers",
+        place,
+    )
+
+
+def _forgiving(write: Callable[..., Any]) -> Callable[..., None]:
+    def call(*arguments: Any) -> None:
+        with suppress(OSError):
+            write(*arguments)
+
+    return call
 
 
 class MetricsLog:

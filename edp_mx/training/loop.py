@@ -23,8 +23,7 @@ from edp_mx.runtime.progress import Heartbeat, Progress, no_heartbeat, no_progre
 from edp_mx.tasks.model import TaskModel
 from edp_mx.training.averaging import WeightAverage
 from edp_mx.training.config import TrainingConfig
-from edp_mx.training.step_groups import Pace
-from edp_mx.training.stop_request import Ending, nobody_asks
+from edp_mx.training.step_groups import Ending, Pace, nobody_asks
 
 T = TypeVar("T")
 
@@ -76,16 +75,13 @@ class TrainingLoop:
     """A model and everything that trains it.
 
     Attributes:
-        corpus: the training part.
         sampler: this worker's records, and which of them are in which step and unit.
         trainer: aggregates the releases, and updates; its learning rate is the
             highest of the schedule.
         permit: `permit(epoch, first, most)` returns how many of at most so many steps may be taken
             from step `first` on, the same on all workers. It is asked before the first of them, so
             that they can be written down before they are released.
-        heartbeat: called at each step.
         average: of the weights, to which each step adds its own; None if none is kept.
-        is_asked: whether this worker was asked to end.
     """
 
     model: TaskModel

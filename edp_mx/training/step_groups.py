@@ -1,10 +1,11 @@
-"""How many steps are taken at once: announced together, and then perhaps a checkpoint."""
+"""How many steps are taken at once, when a checkpoint is due, and whether a job is to end."""
 
 from __future__ import annotations
 
 import time
 from typing import Callable, Optional
 
+from edp_mx.runtime.distributed import Workers
 from edp_mx.training.config import Checkpoints
 
 FIRST = 8  # steps, while nobody knows how long one takes
@@ -15,10 +16,7 @@ class Pace:
     """Divides the steps of an epoch into stretches; knows after which a checkpoint is due.
 
     Every `every_steps` of an epoch a stretch ends. With `every_minutes` the number of steps is
-    estimated from those before, and grows to at most twice the last.
-
-    Args:
-        clock: in seconds.
+    estimated from those before, and grows to at most twice the last. The clock is in seconds.
     """
 
     def __init__(
@@ -54,3 +52,47 @@ class Pace:
     def saved(self) -> None:
         """Note that a checkpoint was written now."""
         self._saved = self._clock()
+
+
+EVERY = 1.0  # seconds, about, between two questions; each costs the workers one gather
+
+
+def nobody_asks() -> bool:
+    """Answer for a training that nobody asks to end."""
+    return False
+
+
+class Ending:
+    """The question whether this job was asked to end, with one answer for all workers.
+
+    A signal reaches the workers at different steps, so that none may stop by itself.
+
+    Args:
+        is_asked: whether this worker was.
+    """
+
+    def __init__(
+        self,
+        workers: Workers,
+        is_asked: Callable[[], bool],
+        *,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._workers, self._is_asked, self._clock = workers, is_asked, clock
+        self._steps = self._left = 1
+        self._since = clock()
+
+    def is_due(self) -> bool:
+        """Return whether to end now; called by all workers after each of their steps."""
+        if self._workers.size == 1:
+            return self._is_asked()
+        self._left -= 1
+        if self._left:
+            return False
+        now = self._clock()
+        per_second = self._steps / max(now - self._since, 1e-6)
+        steps = max(1, min(int(EVERY * per_second), 2 * self._steps))
+        answers = self._workers.gather((self._is_asked(), steps))
+        self._steps = self._left = answers[0][1]  # the first worker's: the same on all
+        self._since = self._clock()
+        return any(asked for asked, _ in answers)

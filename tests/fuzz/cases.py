@@ -507,7 +507,7 @@ class Echo:
 
     def predict(self, token_lists):
         from edp_mx.data.utterance import Utterance
-        from edp_mx.tasks.intent_slot.understanding import Understanding
+        from edp_mx.tasks.intent_slot.task import Understanding
 
         blank = [Utterance(tuple(tokens), ("O",) * len(tokens), "call") for tokens in token_lists]
         return [Understanding(one, 0.5, ()) for one in blank]

@@ -12,8 +12,8 @@ from safetensors.numpy import save_file
 
 from edp_mx.models.bert import BERT, BERTConfig
 from edp_mx.models.checkpoints.names import MASKED_LM, shapes_of
+from edp_mx.models.infilling import MaskedPieceHead
 from edp_mx.models.initialization import initialize
-from edp_mx.models.masked_pieces import MaskedPieceHead
 
 TINY = BERTConfig(
     num_layers=4, num_heads=12, hidden_size=24, intermediate_size=40, max_positions=16

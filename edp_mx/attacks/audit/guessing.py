@@ -22,8 +22,7 @@ def one_run_p_value(
         canaries: m, each included by its own fair coin.
         guesses: r ≤ m, the number of coins that were guessed.
         correct: v ≤ r, the number of right guesses.
-        epsilon: the claim, for the insertion (or the replacement) of one canary.
-        delta: the claim, for the insertion (or the replacement) of one canary.
+        epsilon, delta: the claim, for the insertion (or the replacement) of one canary.
 
     Guarantee:
         Rests on two assumptions only: the coins are fair and independent, and training, as a map

@@ -8,6 +8,7 @@ from typing import Collection, Dict, List, Optional, Sequence, Set
 
 import numpy as np
 
+from edp_mx.data.strata import folded_text
 from edp_mx.data.utterance import Utterance
 from edp_mx.data.vocabulary import UNK, Vocabulary
 from edp_mx.errors import UserError
@@ -44,9 +45,8 @@ def choose(
     The reference is the validation part with the test utterances that are not drawn.
 
     Args:
-        slots: labels of the model. An utterance with another label is left out: its loss
+        slots, intents: labels of the model. An utterance with another label is left out: its loss
             is infinite, and the label alone shows that it was not trained on.
-        intents: as `slots`.
         is_balanced: draw equally many members and non-members of each intent.
         size: members to draw at most; 0: all.
         has_public_labels: the labels of the model do not come from its training part.
@@ -88,11 +88,6 @@ def choose(
     )
 
 
-def text_of(utterance: Utterance) -> str:
-    """Return the tokens in lower case, by which repeats of an utterance are recognised."""
-    return "\0".join(utterance.tokens).lower()
-
-
 def unknown_words(utterances: Sequence[Utterance], vocabulary: Vocabulary) -> Optional[np.ndarray]:
     """Count the unknown words of each utterance (U,), if the words come from the training part.
 
@@ -109,7 +104,7 @@ def _by_text(part: Sequence[Utterance]) -> Dict[str, Utterance]:
     """Return the first utterance of each text."""
     found: Dict[str, Utterance] = {}
     for utterance in part:
-        found.setdefault(text_of(utterance), utterance)
+        found.setdefault(folded_text(utterance), utterance)
     return found
 
 

@@ -7,14 +7,8 @@ from typing import Dict, NamedTuple
 import numpy as np
 from scipy.special import log_softmax, logsumexp
 
-from edp_mx.attacks.membership.runner_up import best_two_scores
-from edp_mx.models.forward_backward import (
-    Chain,
-    Marginals,
-    marginals,
-    path_scores,
-    token_mask,
-)
+from edp_mx.models.forward_backward import Chain, Marginals, marginals, path_scores, token_mask
+from edp_mx.models.viterbi import best_two_scores
 
 TOP_INTENTS = 5
 TOP_TOKENS = 10

@@ -34,16 +34,6 @@ def splice(row: Row, start: int, stop: int, words: str = "") -> None:
     row[:2] = " ".join(tokens), " ".join(tags)
 
 
-def open_with(row: Row, command: str, question: str) -> None:
-    """Put a politeness or a filler before the utterance."""
-    splice(row, 0, 0, command if is_command(row) else question)
-
-
-def close_with(row: Row, command: str, question: str) -> None:
-    """Put a politeness after the utterance."""
-    append(row, command if is_command(row) else question)
-
-
 def append(row: Row, words: str) -> None:
     """Put words that are no slot after the utterance."""
     end = row[0].count(" ") + 1
@@ -134,15 +124,13 @@ class Noise:
             append(row, aside)
         for row, chances in struck(rows, rates.slip, rng):
             slip(row, chances)
-        for rate, kind, put in (
-            (rates.opening, "opening", open_with),
-            (rates.closing, "closing", close_with),
-        ):
+        for rate, kind in ((rates.opening, "opening"), (rates.closing, "closing")):
             chosen = [row for row, _ in struck(rows, rate, rng)]
             commands = self._phrases[kind].draw(rng, len(chosen))
             questions = self._phrases[f"question_{kind}"].draw(rng, len(chosen))
             for row, command, question in zip(chosen, commands, questions):
-                put(row, command, question)
+                said = command if is_command(row) else question
+                splice(row, 0, 0, said) if kind == "opening" else append(row, said)
         filled = struck(rows, rates.filler, rng)
         fillers = self._phrases["filler"].draw(rng, len(filled))
         for (row, chances), filler in zip(filled, fillers):

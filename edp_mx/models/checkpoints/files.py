@@ -14,7 +14,7 @@ from edp_mx.data.tokenizer import Tokenizer
 from edp_mx.errors import UserError
 from edp_mx.models.checkpoints.layouts import PIECE_BIAS, TIED_BIAS, TIED_WEIGHT, Layout
 from edp_mx.models.checkpoints.names import BUFFERS, MASKED_LM, PIECES, POOLER, is_of_bert
-from edp_mx.runtime.files import whole_file, write_json
+from edp_mx.runtime.files import read_bytes, whole_file, write_json
 from edp_mx.runtime.json_text import parse_json, read_json
 
 logger = logging.getLogger(__name__)
@@ -88,12 +88,7 @@ def _parts(path: Path) -> List[str]:
 
 def _refuse_pointer(path: Path) -> None:
     """Recognise the pointer that a clone without Git LFS has in place of a large file."""
-    try:
-        with path.open("rb") as file:
-            start = file.read(30)
-    except OSError as error:
-        raise UserError(f"cannot read {path}: {error.strerror}") from error
-    if start.startswith(b"version https://git-lfs"):
+    if read_bytes(path, 30).startswith(b"version https://git-lfs"):
         raise UserError(f"{path} is a Git LFS pointer, not the weights; run `git lfs pull` there")
 
 
@@ -178,11 +173,7 @@ def _torch(path: Path) -> Any:
 
 
 def read_tensors(folder: Path, ours: Shapes, layout: Layout) -> Dict[str, np.ndarray]:
-    """Read and check the tensors that our BERT has a place for, as BERT's; log the others.
-
-    Args:
-        ours: the shapes in a BERT.
-    """
+    """Read and check the tensors for a BERT of the shapes `ours`, as BERT's; log the others."""
     shapes = layout.shapes(ours)
     found = _by_name_in_bert(folder, open_tensors(folder), layout)
     bias = found.pop(TIED_BIAS, None)

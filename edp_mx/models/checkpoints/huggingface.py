@@ -10,13 +10,7 @@ from typing import Any, Dict, Mapping, Optional
 import mxnet as mx
 import numpy as np
 
-from edp_mx.data.tokenizer import (
-    SETTINGS,
-    TOKENIZER,
-    VOCABULARY,
-    Tokenizer,
-    load_tokenizer,
-)
+from edp_mx.data.tokenizer import SETTINGS, TOKENIZER, VOCABULARY, Tokenizer, load_tokenizer
 from edp_mx.errors import UserError
 from edp_mx.models.bert import BERT, BERTConfig
 from edp_mx.models.checkpoints.config import ADOPTED, config_json, read_config
@@ -94,9 +88,7 @@ def read_checkpoint(folder: PathLike) -> Checkpoint:
     tensors = read_tensors(folder, shapes_of(config, num_pieces=num_vectors), layout)
     if num_pieces < num_vectors:
         logger.info(
-            "%s: %d vectors beyond the last piece are cut off",
-            folder,
-            num_vectors - num_pieces,
+            "%s: %d vectors beyond the last piece are cut off", folder, num_vectors - num_pieces
         )
         for name in {PIECES, PIECE_BIAS} & set(tensors):
             tensors[name] = tensors[name][:num_pieces].copy()

@@ -51,16 +51,9 @@ class KnownEncoder:
         return f"{self.repository} at {commit[:7]}, {self.licence}"
 
 
-@dataclass(frozen=True)
-class _File:
-    """The content of `encoders.yaml`."""
-
-    encoders: Dict[str, KnownEncoder]
-
-
 def known_encoders() -> Dict[str, KnownEncoder]:
     """Return the encoders of `encoders.yaml` by name."""
-    return structure({"encoders": read_mapping(_KNOWN)[0]}, _File).encoders
+    return structure(read_mapping(_KNOWN)[0], Dict[str, KnownEncoder])
 
 
 def encoder_named(name: str, revision: Optional[str] = None) -> KnownEncoder:

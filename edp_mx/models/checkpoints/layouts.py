@@ -11,10 +11,10 @@ import numpy as np
 
 from edp_mx.errors import UserError
 from edp_mx.models.bert import NUM_TOKEN_TYPES
+from edp_mx.models.infilling import PIECE_BIAS
 
 POSITIONS = "embeddings.position_embeddings.weight"
 TOKEN_TYPES = "embeddings.token_type_embeddings.weight"
-PIECE_BIAS = "cls.predictions.bias"
 # Further copies of the pieces' vectors and of the pieces' bias, to which the decoder is tied.
 TIED_WEIGHT, TIED_BIAS = "cls.predictions.decoder.weight", "cls.predictions.decoder.bias"
 _OLD_NAMES = {r"LayerNorm\.gamma$": "LayerNorm.weight", r"LayerNorm\.beta$": "LayerNorm.bias"}

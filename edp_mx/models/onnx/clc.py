@@ -20,9 +20,8 @@ from edp_mx.models.onnx.layers import (
 )
 
 if TYPE_CHECKING:
-    from edp_mx.models.bilstm import BiLSTM
-    from edp_mx.models.char_cnn import CharCNN
     from edp_mx.models.clc import CLCEncoder
+    from edp_mx.models.clc_layers import BiLSTM, CharCNN
 
 # Where ONNX's gates (input, output, forget, cell) are among MXNet's (input, forget, cell, output).
 _GATES = (0, 3, 1, 2)
@@ -93,7 +92,7 @@ def _of_both(graph: Graph, lstms: Tuple[rnn.LSTM, rnn.LSTM], names: list) -> Val
 
 
 def _pooled(graph: Graph, states: Value, lengths: Value, kind: str) -> Value:
-    """Return one vector per utterance, as `models.pooling`. Shapes: (N, T, H), (N,) → (N, H)."""
+    """Return a vector per utterance, as `clc_layers.Pooling`. Shapes: (N, T, H), (N,) → (N, H)."""
     if kind == "first":
         return graph.apply("Gather", states, graph.constant(0), axis=1)
     if kind == "last":

@@ -9,7 +9,7 @@ from mxnet.gluon import nn
 
 from edp_mx.models.onnx.graph import Graph, Value
 
-LOWEST = -3.0e38  # in place of −∞, as in `models.pooling`
+LOWEST = -3.0e38  # in place of −∞, as in `clc_layers.Pooling`
 FLOAT, INT32 = 1, 6  # the numbers that ONNX has for types
 
 

@@ -13,23 +13,17 @@ from gluonnlp.model.bert import DotProductSelfAttentionCell
 from mxnet import gluon
 from mxnet.gluon import nn
 
-from edp_mx.models import attention, bilstm, pooling
-from edp_mx.models.quick.layers import (
-    Dropout,
-    FirstMax,
-    LayerNorm,
-    SelfAttention,
-    faster_attention,
-)
+from edp_mx.models import attention, clc_layers
+from edp_mx.models.quick.layers import Dropout, FirstMax, LayerNorm, SelfAttention, faster_attention
 from edp_mx.models.quick.library import load_operators
 from edp_mx.models.quick.lstm import BiLSTM
 
 _FASTER = {
     nn.LayerNorm: LayerNorm,
     nn.Dropout: Dropout,
-    pooling.FirstMax: FirstMax,
+    clc_layers.FirstMax: FirstMax,
     DotProductSelfAttentionCell: SelfAttention,
-    bilstm.BiLSTM: BiLSTM,
+    clc_layers.BiLSTM: BiLSTM,
 }
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from mxnet.gluon import nn
 
-from edp_mx.models import attention, pooling
+from edp_mx.models import attention, clc_layers
 
 DRAWS = 64  # numbers that make a mask; `native/mask.h` has the same
 
@@ -43,8 +43,8 @@ class LayerNorm(nn.LayerNorm):
         return F.edp_layer_norm(data, gamma, beta, eps=repr(self._epsilon))
 
 
-class FirstMax(pooling.FirstMax):
-    """`pooling.FirstMax` in one pass; NaN counts as larger than every number."""
+class FirstMax(clc_layers.FirstMax):
+    """`clc_layers.FirstMax` in one pass; NaN counts as larger than every number."""
 
     def hybrid_forward(self, F, values):
         return F.edp_first_max(values, axis=str(self._axis))[0]

@@ -8,7 +8,7 @@ from typing import Callable, List, NamedTuple, Sequence, Tuple
 import mxnet as mx
 import numpy as np
 
-from edp_mx.models import bilstm
+from edp_mx.models import clc_layers
 from edp_mx.runtime import lstm_pass
 from edp_mx.runtime.arrays import host_view
 from edp_mx.runtime.lstm_pass import LSTMMemory, LSTMWeights
@@ -19,8 +19,8 @@ DIRECTIONS = ("forward", "backward")
 PARAMETERS = ("i2h_weight", "h2h_weight", "i2h_bias", "h2h_bias")  # of one direction
 
 
-class BiLSTM(bilstm.BiLSTM):
-    """`bilstm.BiLSTM` with the same parameters and values; padding costs no time."""
+class BiLSTM(clc_layers.BiLSTM):
+    """`clc_layers.BiLSTM` with the same parameters and values; padding costs no time."""
 
     def hybrid_forward(self, F, inputs, lengths):
         states, lengths = inputs, F.cast(lengths, "float32")

@@ -13,7 +13,7 @@ from edp_mx.data.utterance import Utterance
 from edp_mx.data.vocabulary import Vocabulary
 from edp_mx.models.encoder import Encoder
 from edp_mx.models.id_ranges import check_ids
-from edp_mx.tasks.classification.answer import Classified
+from edp_mx.tasks.classification.task import Classified
 from edp_mx.tasks.confidence import Confidence
 from edp_mx.tasks.model import TaskModel, cross_entropy, probabilities
 
@@ -35,7 +35,6 @@ class Classifier(TaskModel):
         return cls(encoder, nn.Dense(num_labels, in_units=width, prefix="label_dense_"))
 
     def upon(self, encoder: Encoder) -> Classifier:
-        """See `TaskModel`."""
         return Classifier(encoder, self.label_head)
 
     def forward(self, batch: Batch) -> Tuple[Optional[mx.nd.NDArray], mx.nd.NDArray]:
@@ -55,12 +54,8 @@ class Classifier(TaskModel):
             yield batch.indices, scores.argmax(axis=1)
 
     def answers(
-        self,
-        batches: Iterable[Batch],
-        asked: Sequence[Utterance],
-        vocabulary: Vocabulary,
+        self, batches: Iterable[Batch], asked: Sequence[Utterance], vocabulary: Vocabulary
     ) -> Iterator[Tuple[int, Classified]]:
-        """See `TaskModel`."""
         for batch, _, scores in self.outputs(batches):
             shares = probabilities(scores / self.answering.temperature)  # (N, I)
             for index, row in zip(batch.indices.tolist(), shares):

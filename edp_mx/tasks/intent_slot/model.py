@@ -19,8 +19,7 @@ from edp_mx.models.forward_backward import Chain, token_mask
 from edp_mx.models.id_ranges import check_ids
 from edp_mx.models.viterbi import best_tags
 from edp_mx.tasks.confidence import Confidence
-from edp_mx.tasks.intent_slot.task import Understood, fit_length
-from edp_mx.tasks.intent_slot.understanding import Understanding
+from edp_mx.tasks.intent_slot.task import Understanding, Understood, fit_length
 from edp_mx.tasks.model import TaskModel, cross_entropy, draw_values, probabilities
 
 
@@ -64,17 +63,14 @@ class IntentSlotModel(TaskModel):
 
     @property
     def heads(self) -> Dict[str, gluon.Block]:
-        """See `TaskModel`."""
         return {**super().heads, "slots": self.slot}
 
     def upon(self, encoder: Encoder) -> IntentSlotModel:
-        """See `TaskModel`."""
         return IntentSlotModel(
             encoder, self.label_head, self.slot, intent_weight=self.intent_weight
         )
 
     def chain(self) -> Chain:
-        """See `TaskModel`."""
         return self.slot.crf.chain()
 
     def forward(self, batch: Batch):
@@ -109,7 +105,6 @@ class IntentSlotModel(TaskModel):
             yield batch, Predictions(slots, slot_confidences, intents, shares)
 
     def guesses(self, batches: Iterable[Batch]) -> Iterator[Understood]:
-        """See `TaskModel`."""
         chain = self.chain()
         for batch, emissions, intent_scores in self.outputs(batches):
             paths, _ = best_tags(emissions, batch.lengths, chain)
@@ -117,12 +112,8 @@ class IntentSlotModel(TaskModel):
             yield batch.indices, batch.lengths, tags, intent_scores.argmax(axis=1)
 
     def answers(
-        self,
-        batches: Iterable[Batch],
-        asked: Sequence[Utterance],
-        vocabulary: Vocabulary,
+        self, batches: Iterable[Batch], asked: Sequence[Utterance], vocabulary: Vocabulary
     ) -> Iterator[Tuple[int, Understanding]]:
-        """See `TaskModel`."""
         for batch, predictions in self.predict_each(batches):
             for row, index in enumerate(batch.indices.tolist()):
                 yield index, self._understanding(asked[index], predictions, row, vocabulary)

@@ -2,19 +2,71 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Dict, List, Mapping, Optional, Sequence, Tuple
 
 import numpy as np
 
 from edp_mx.data.utterance import Utterance
 from edp_mx.metrics.evaluation import Scores, evaluate
-from edp_mx.tasks.intent_slot.understanding import Understanding
+from edp_mx.metrics.spans import bracketed, spans_of
 from edp_mx.tasks.task import LabellingTask, Metric, Shortfall
 
 if TYPE_CHECKING:
     from edp_mx.data.vocabulary import Vocabulary
     from edp_mx.models.encoder import Encoder, ModelConfig
     from edp_mx.tasks.intent_slot.model import IntentSlotModel
+
+
+@dataclass(frozen=True)
+class Understanding:
+    """An utterance as the model understands it; a slot is as sure as the least sure of its tags."""
+
+    utterance: Utterance
+    intent_confidence: float
+    slot_confidences: Tuple[float, ...]
+
+    def spans(self) -> List[Dict[str, Any]]:
+        """Return the slots with their text; `end` is the first token after the slot."""
+        tokens = self.utterance.tokens
+        return [
+            {
+                "slot": span.type,
+                "text": " ".join(tokens[span.start : span.end]),
+                "start": span.start,
+                "end": span.end,
+                "confidence": confidence,
+            }
+            for span, confidence in zip(spans_of(self.utterance.slots), self.slot_confidences)
+        ]
+
+    def to_dict(self) -> Dict[str, Any]:
+        """Return it as `predict` prints it for programs."""
+        return {
+            "tokens": list(self.utterance.tokens),
+            "slots": list(self.utterance.slots),
+            "intent": self.utterance.intent,
+            "intent_confidence": self.intent_confidence,
+            "spans": self.spans(),
+        }
+
+    def describe(self) -> str:
+        """Return it as `predict` prints it for people, a line for each slot."""
+        lines = [
+            " ".join(self.utterance.tokens),
+            f"  intent  {self.utterance.intent}  ({self.intent_confidence:.1%})",
+        ]
+        lines += [
+            f"  slot    {span['slot']} = {span['text']!r}  ({span['confidence']:.1%})"
+            for span in self.spans()
+        ]
+        return "\n".join(lines)
+
+    def line(self) -> str:
+        """Return it on one line: the intent, and the tokens with the slots in brackets."""
+        utterance = self.utterance
+        return f"{utterance.intent}: {bracketed(utterance.tokens, utterance.slots)}"
+
 
 # Of a batch: places in the corpus, lengths (N,), tag ids of all tokens one after the other, intents
 Understood = Tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]
@@ -35,7 +87,6 @@ class IntentSlot(LabellingTask):
     def build(
         self, encoder: Encoder, vocabulary: Vocabulary, config: ModelConfig
     ) -> IntentSlotModel:
-        """See `Task`."""
         from edp_mx.tasks.intent_slot.model import IntentSlotModel
 
         return IntentSlotModel.upon_labels(
@@ -46,26 +97,19 @@ class IntentSlot(LabellingTask):
         )
 
     def fill(self, hypotheses: List[Utterance], guess: Understood, vocabulary: Vocabulary) -> None:
-        """See `Task`."""
         indices, lengths, tags, intents = (array.tolist() for array in guess)
         names = [vocabulary.slots[tag] for tag in tags]  # (tokens,)
         start = 0
         for index, length, intent in zip(indices, lengths, intents):
             utterance = hypotheses[index]
-            hypotheses[index] = Utterance(
-                tokens=utterance.tokens,
-                slots=fit_length(names[start : start + length], len(utterance.tokens)),
-                intent=vocabulary.intents[intent],
-                id=utterance.id,
-            )
+            slots = fit_length(names[start : start + length], len(utterance.tokens))
+            hypotheses[index] = replace(utterance, slots=slots, intent=vocabulary.intents[intent])
             start += length
 
     def evaluate(self, references: Sequence[Utterance], hypotheses: Sequence[Utterance]) -> Scores:
-        """See `Task`."""
         return evaluate(references, hypotheses)
 
     def constant_of(self, labels: Mapping[str, int], num_slots: int) -> Dict[str, Any]:
-        """See `LabellingTask`."""
         intent, count = min(labels.items(), key=lambda item: (-item[1], item[0]))
         total = sum(labels.values())
         wanted = total + num_slots  # SER counts the intent as one more slot
@@ -73,11 +117,9 @@ class IntentSlot(LabellingTask):
         return {"intent": intent, "ser": ser, "intent_accuracy": accuracy, "slot_f1": 0.0}
 
     def describe_constant(self, baseline: Mapping[str, Any]) -> str:
-        """See `Task`."""
         return f'always "{baseline["intent"]}" and no slots'
 
     def answer_of(self, found: Mapping[str, Any]) -> Understanding:
-        """See `LabellingTask`."""
         return Understanding(
             Utterance(tuple(found["tokens"]), tuple(found["slots"]), found["intent"]),
             found["intent_confidence"],
@@ -87,7 +129,6 @@ class IntentSlot(LabellingTask):
     def shortfall(
         self, scores: Mapping[str, Any], baseline: Mapping[str, Any]
     ) -> Optional[Shortfall]:
-        """See `Task`."""
         answer, (_, accuracy, _) = baseline["intent"], self.metrics
         found = accuracy.no_better_than(answer, scores, baseline)
         if found is not None or scores["ser"] <= baseline["ser"]:

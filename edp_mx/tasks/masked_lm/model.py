@@ -13,8 +13,8 @@ from edp_mx.data.tokenizer import Tokenizer
 from edp_mx.data.utterance import Utterance
 from edp_mx.data.vocabulary import Vocabulary
 from edp_mx.models.encoder import Encoder
-from edp_mx.tasks.masked_lm.answer import Filled
 from edp_mx.tasks.masked_lm.masking import Maskable, MaskedBatch, mask
+from edp_mx.tasks.masked_lm.task import Filled
 from edp_mx.tasks.model import TaskModel, probabilities, scores_of_losses
 
 SHOWN = 3  # pieces for each [MASK]
@@ -55,11 +55,9 @@ class MaskedLM(TaskModel):
 
     @property
     def heads(self) -> Dict[str, gluon.Block]:
-        """See `TaskModel`."""
         return {"pieces": self.head}
 
     def tensors(self) -> Dict[str, gluon.Parameter]:
-        """See `TaskModel`."""
         return self.head.tensors()
 
     def loss(self, batch: Batch) -> mx.nd.NDArray:
@@ -82,10 +80,7 @@ class MaskedLM(TaskModel):
             yield np.array([-(true.asnumpy() @ counts), right, counts.sum()])
 
     def answers(
-        self,
-        batches: Iterable[Batch],
-        asked: Sequence[Utterance],
-        vocabulary: Vocabulary,
+        self, batches: Iterable[Batch], asked: Sequence[Utterance], vocabulary: Vocabulary
     ) -> Iterator[Tuple[int, Filled]]:
         """See `TaskModel`: the likeliest pieces at each [MASK] of a text."""
         assert vocabulary.tokenizer is not None

@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Callable, Dict, Iterable, Sequence
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any, Callable, Dict, Iterable, Sequence, Tuple
 
+import numpy as np
+
+from edp_mx.data.columnar_corpus import token_counts
+from edp_mx.data.template import MASK
+from edp_mx.data.tokenizer import Tokenizer
 from edp_mx.data.utterance import Utterance
 from edp_mx.errors import UserError
-from edp_mx.tasks.masked_lm.scores import MaskedScores, score_frequencies, score_places
-from edp_mx.tasks.piece_guessing import PERPLEXITY, PieceGuessing
+from edp_mx.tasks.piece_guessing import (
+    PERPLEXITY,
+    PieceGuessing,
+    guessed_by_frequency,
+    of_all_places,
+)
 from edp_mx.tasks.task import Metric
 
 if TYPE_CHECKING:
@@ -16,17 +26,96 @@ if TYPE_CHECKING:
     from edp_mx.tasks.masked_lm.model import MaskedLM
 
 
+@dataclass(frozen=True)
+class Filled:
+    """For each [MASK] of a text, the likeliest pieces and their probabilities, best first."""
+
+    tokens: Tuple[str, ...]
+    fillings: Tuple[Tuple[Tuple[str, float], ...], ...]
+
+    def to_dict(self) -> Dict[str, Any]:
+        """Return it as `predict` prints it for programs."""
+        return {"tokens": list(self.tokens), "fillings": [dict(each) for each in self.fillings]}
+
+    def describe(self) -> str:
+        """Return it as `predict` prints it for people: the text, and a line for each [MASK]."""
+        if not self.fillings:
+            return f"{' '.join(self.tokens)}\n  (write {MASK} where a piece is to be guessed)"
+        lines = (", ".join(f"{p}  ({s:.1%})" for p, s in each) for each in self.fillings)
+        return "\n".join([" ".join(self.tokens), *(f"  {line}" for line in lines)])
+
+    def line(self) -> str:
+        """Return the text with the likeliest piece at each [MASK]."""
+        best = iter([each[0][0] for each in self.fillings])
+        return " ".join(next(best, MASK) if token == MASK else token for token in self.tokens)
+
+
+@dataclass(frozen=True)
+class MaskedScores:
+    """Scores at the masked places of a corpus.
+
+    Attributes:
+        perplexity: exp of the mean of −ln p(true piece).
+        masked_accuracy: share of the places whose most likely piece is the true one.
+        places: number of masked places.
+    """
+
+    perplexity: float
+    masked_accuracy: float
+    places: int
+
+    def to_dict(self) -> Dict[str, Any]:
+        """Return all fields, for JSON."""
+        return asdict(self)
+
+    def describe(self) -> str:
+        """Return lines for the console."""
+        return (
+            f"masked pieces    {self.places:>8}\n"
+            f"perplexity       {self.perplexity:>8.2f}\n"
+            f"guessed          {100 * self.masked_accuracy:>7.2f}%"
+        )
+
+
+def score_places(guesses: Iterable[np.ndarray]) -> MaskedScores:
+    """Add up (3,) of each batch: Σ −ln p(true piece), right guesses, and places."""
+    perplexity, share, places = of_all_places(guesses)
+    if not places:
+        raise UserError(
+            "no piece of the text can be masked: the word pieces spell none of its words; learn "
+            "them from this text (data.vocabulary.source: train)"
+        )
+    return MaskedScores(perplexity, share, places)
+
+
+def score_frequencies(
+    references: Sequence[Utterance], train: Sequence[Utterance], tokenizer: Tokenizer
+) -> MaskedScores:
+    """Score guesses that know nothing but how often each piece occurs in the training part.
+
+    One is added to the count of each ordinary piece. All pieces of the references count as places.
+    """
+    seen = _piece_counts(train, tokenizer) + 1  # (V,)
+    seen[list(tokenizer.special_ids)] = 0
+    wanted = np.where(seen, _piece_counts(references, tokenizer), 0)  # (V,)
+    return score_places([guessed_by_frequency(wanted, seen)])
+
+
+def _piece_counts(utterances: Sequence[Utterance], tokenizer: Tokenizer) -> np.ndarray:
+    """Count the occurrences of each piece, (V,)."""
+    counts = np.zeros(len(tokenizer), np.int64)
+    for token, count in token_counts(utterances).items():
+        np.add.at(counts, tokenizer.ids(token), count)
+    return counts
+
+
 class MaskedLanguageModelling(PieceGuessing):
     """Guess masked pieces of plain text."""
 
     name = "masked_lm"
-    metrics = (
-        PERPLEXITY,
-        Metric("masked_accuracy", "masked pieces guessed", "guessed"),
-    )
+    metrics = (PERPLEXITY, Metric("masked_accuracy", "masked pieces guessed", "guessed"))
 
     def build(self, encoder: Encoder, vocabulary: Vocabulary, config: ModelConfig) -> MaskedLM:
-        """See `Task`."""
         from edp_mx.tasks.masked_lm.model import MaskedLM
 
         head = encoder.masked_piece_head() if config.intents == "pooled" else None
@@ -43,7 +132,6 @@ class MaskedLanguageModelling(PieceGuessing):
         guesses: Iterable[Any],
         vocabulary: Vocabulary,  # noqa: ARG002
     ) -> MaskedScores:
-        """See `Task`."""
         return score_places(guesses)
 
     def constant_answer(

@@ -12,7 +12,7 @@ from edp_mx.cli.predict import _answer_stream, answers, at_hand, read_requests
 from edp_mx.data.tokenization import TOKENIZERS
 from edp_mx.data.utterance import Utterance
 from edp_mx.metrics.spans import spans_of
-from edp_mx.tasks.intent_slot.understanding import Understanding
+from edp_mx.tasks.intent_slot.task import Understanding
 
 
 class Trained:

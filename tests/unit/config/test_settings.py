@@ -7,11 +7,10 @@ from typing import Optional, Tuple
 
 import pytest
 
-from edp_mx.data.config import DataConfig
+from edp_mx.data.config import DataConfig, SplitConfig
 from edp_mx.data.embeddings import EmbeddingsConfig
 from edp_mx.data.labels import LabelsConfig
 from edp_mx.data.readers.columns_config import ColumnsConfig
-from edp_mx.data.split_config import SplitConfig
 from edp_mx.data.vocabulary import VocabularyConfig
 from edp_mx.dp.accounting.config import NoiseConfig, PrivacyConfig, ScaleRelease
 from edp_mx.errors import UserError

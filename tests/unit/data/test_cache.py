@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 from support.jsonl import write_jsonl
+from support.refusals import one_sentence
 
 from edp_mx.data import cache as cache_module
 from edp_mx.data import corpus as corpus_module
@@ -20,7 +21,6 @@ from edp_mx.data.columnar_corpus import StoredUtterances
 from edp_mx.data.config import DataConfig
 from edp_mx.data.corpus import load_corpus
 from edp_mx.data.synthetic import make_utterances
-from edp_mx.errors import UserError
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -115,8 +115,7 @@ def test_nobody_else_may_look(cache, mine):
     for path in (cache, *cache.rglob("*")):
         assert stat.S_IMODE(path.stat().st_mode) == (0o700 if path.is_dir() else 0o600), path
     cache.chmod(0o750)
-    with pytest.raises(UserError, match="is open to others"):
-        load_corpus(mine)
+    one_sentence("is open to others", load_corpus, mine)
 
 
 @pytest.mark.parametrize("harm", ["cut", "flipped", "foreign"])
@@ -151,16 +150,14 @@ def test_a_corpus_that_changes_while_it_is_read_is_not_kept(cache, mine, monkeyp
         path.write_bytes(path.read_bytes().replace(b"health/000007", b"health/x00007"))
 
     monkeypatch.setattr(corpus_module, "write_store", changing)
-    with pytest.raises(UserError, match="changed while it was read"):
-        load_corpus(mine)
+    one_sentence("changed while it was read", load_corpus, mine)
     assert not entries(cache)
 
 
 def test_a_broken_corpus_is_said_as_ever_and_not_kept(cache, mine):
     with open(mine.path, "a") as file:
         file.write('{"tokens": ["a"], "slots": [], "intent": "x"}\n')
-    with pytest.raises(UserError, match=r"mine\.jsonl, line 301: 1 tokens but 0 slot tags"):
-        load_corpus(mine)
+    one_sentence(r"mine\.jsonl, line 301: 1 tokens but 0 slot tags", load_corpus, mine)
     assert not entries(cache)
 
 

@@ -5,6 +5,7 @@ import json
 from collections import Counter
 
 import pytest
+from support.refusals import one_sentence
 
 from edp_mx.data.readers import stream_utterances
 from edp_mx.errors import UserError
@@ -52,15 +53,13 @@ def test_each_part_has_its_utterances_out_of_scope(name, tmp_path):
     ],
 )
 def test_a_broken_file_is_refused_by_place(document, told, tmp_path):
-    with pytest.raises(UserError, match=told):
-        list(stream_utterances(write(tmp_path / "data_full.json", document)))
+    one_sentence(told, list, stream_utterances(write(tmp_path / "data_full.json", document)))
 
 
 def test_a_torn_file_and_a_folder_with_two_are_refused(tmp_path):
     file = write(tmp_path / "data_full.json")
     file.write_text(file.read_text()[:-20])
-    with pytest.raises(UserError, match=r"data_full.json, line \d+: not JSON"):
-        list(stream_utterances(file))
+    one_sentence(r"data_full.json, line \d+: not JSON", list, stream_utterances(file))
     write(tmp_path / "data_small.json")
     with pytest.raises(UserError, match=r"holds data_full.json and .*data_small.json; name one"):
         list(stream_utterances(tmp_path))

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.refusals import one_sentence
 from support.utterances import drawn_pairs, ids_of, split_corpus, stored, utterance_of
 
 from edp_mx.data import column_files
@@ -225,8 +226,7 @@ def test_a_missing_label_names_the_utterance(tmp_path):
 
 def test_an_id_that_occurs_twice_is_refused(tmp_path, monkeypatch):
     utterances = [Utterance(("a",), ("O",), "x", id) for id in ("u", "v", "w", "v")]
-    with pytest.raises(UserError, match="the id 'v' occurs twice"):
-        stored(utterances, tmp_path)
+    one_sentence("the id 'v' occurs twice", stored, utterances, tmp_path)
     # Hashes that meet by chance are no repeat.
     monkeypatch.setattr(column_files, "digest_of", lambda _: 0)
     (tmp_path / "other").mkdir()

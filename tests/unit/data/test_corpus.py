@@ -2,6 +2,7 @@
 
 import pytest
 from support.jsonl import write_jsonl
+from support.refusals import one_sentence
 from support.utterances import ids_of, say
 
 from edp_mx.data.config import DataConfig
@@ -78,8 +79,7 @@ def test_where_a_public_corpus_is_looked_for(tmp_path, monkeypatch):
     assert find_corpus(DataConfig(corpus="atis")) == tmp_path / "root" / "atis"
     given = DataConfig(corpus="atis", path=str(tmp_path))
     assert find_corpus(given) == tmp_path
-    with pytest.raises(UserError, match=r"data\.path"):
-        find_corpus(DataConfig(corpus="atis", path="nowhere"))
+    one_sentence(r"data\.path", find_corpus, DataConfig(corpus="atis", path="nowhere"))
     with pytest.raises(UserError, match=r"data\.corpus must be one of atis, .*, not 'mine'"):
         find_corpus(DataConfig(corpus="mine"))
 
@@ -88,5 +88,4 @@ def test_where_a_public_corpus_is_looked_for(tmp_path, monkeypatch):
 def test_a_corpus_too_small_to_split_is_refused(tmp_path, users, size):
     utterances = [say(str(i), user=users[i % len(users)]) for i in range(size)]
     write_jsonl(tmp_path / "all.jsonl", utterances)
-    with pytest.raises(UserError, match="too few utterances"):
-        load_corpus(DataConfig(corpus="mine", path=str(tmp_path)))
+    one_sentence("too few utterances", load_corpus, DataConfig(corpus="mine", path=str(tmp_path)))

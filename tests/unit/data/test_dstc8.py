@@ -9,12 +9,12 @@ from collections import defaultdict
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support.refusals import refused
 
 from edp_mx.data.config import DataConfig
 from edp_mx.data.corpus import load_corpus
 from edp_mx.data.readers import files_of, read_utterances, stream_utterances
 from edp_mx.data.readers.dstc8 import Span, tag_spans
-from edp_mx.errors import UserError
 
 
 def action(act, *values):
@@ -156,8 +156,7 @@ def test_no_character_is_lost_and_spans_are_covered_exactly(text, data):
 )
 def test_a_broken_file_is_one_sentence(tmp_path, content, complaint):
     (write(tmp_path) / "dialogues_001.json").write_text(content)
-    with pytest.raises(UserError, match=complaint):
-        read_utterances(tmp_path)
+    refused(tmp_path, complaint)
 
 
 @pytest.mark.parametrize(
@@ -173,5 +172,4 @@ def test_a_broken_file_is_one_sentence(tmp_path, content, complaint):
 )
 def test_a_broken_turn_names_file_dialogue_and_turn(tmp_path, broken, complaint):
     write(tmp_path, dialogue("1_0", HELLO, broken))
-    with pytest.raises(UserError, match=rf"001\.json, dialogue 1_0, turn 2: .*{complaint}"):
-        read_utterances(tmp_path)
+    refused(tmp_path, rf"001\.json, dialogue 1_0, turn 2: .*{complaint}")

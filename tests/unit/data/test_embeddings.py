@@ -5,12 +5,9 @@ import tracemalloc
 
 import numpy as np
 import pytest
+from support.refusals import one_sentence
 
-from edp_mx.data.embeddings import (
-    EmbeddingsConfig,
-    load_embeddings,
-    read_embedding_words,
-)
+from edp_mx.data.embeddings import EmbeddingsConfig, load_embeddings, read_embedding_words
 from edp_mx.errors import UserError
 
 BODY = "the 1 2 3 \nnew york 4 5 6 \nthe 7 8 9 \nBoston -1 -2e-1 .5 \n"
@@ -60,15 +57,13 @@ def test_bytes_that_look_like_line_ends_stay_in_their_word(tmp_path):
     ],
 )
 def test_broken_files_name_file_and_line(tmp_path, text, complaint):
-    with pytest.raises(UserError, match=rf"a\.vec, {complaint}"):
-        load_embeddings(write(tmp_path / "a.vec", text), ["a"])
+    one_sentence(rf"a\.vec, {complaint}", load_embeddings, write(tmp_path / "a.vec", text), ["a"])
 
 
 @pytest.mark.parametrize("words", [["a"], ["absent"]])
 def test_a_file_that_was_cut_at_the_end_of_a_line_is_refused(tmp_path, words):
     config = write(tmp_path / "a.vec", "3 3\na 1 2 3\nb 1 2 3\n")
-    with pytest.raises(UserError, match=r"a\.vec ends after 2 of the 3 words"):
-        load_embeddings(config, words)
+    one_sentence(r"a\.vec ends after 2 of the 3 words", load_embeddings, config, words)
     with pytest.raises(UserError, match=r"a\.vec ends after 2 of the 3 words"):
         list(read_embedding_words(tmp_path / "a.vec"))
     config = write(tmp_path / "a.vec", "2 3\na 1 2 3\nb 1 2 3\n")
@@ -80,8 +75,7 @@ def test_missing_torn_and_unknown_files_are_refused(tmp_path):
         load_embeddings(EmbeddingsConfig(path=str(tmp_path / "no.vec")), ["a"])
     config = write(tmp_path / "a.vec.gz", BODY * 100)
     (tmp_path / "a.vec.gz").write_bytes((tmp_path / "a.vec.gz").read_bytes()[:-12])
-    with pytest.raises(UserError, match=r"cannot read .*a\.vec\.gz"):
-        load_embeddings(config, ["absent"])
+    one_sentence(r"cannot read .*a\.vec\.gz", load_embeddings, config, ["absent"])
 
 
 def test_a_large_file_is_streamed(tmp_path):

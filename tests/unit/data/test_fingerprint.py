@@ -5,9 +5,9 @@ import hmac
 import stat
 
 import pytest
+from support.refusals import one_sentence
 
 from edp_mx.data.fingerprint import is_same, keyed
-from edp_mx.errors import UserError
 
 PRINT, OTHER = "0123456789abcdef", "0123456789abcdee"
 
@@ -58,9 +58,7 @@ def test_without_the_variable_it_lies_in_the_configuration_folder(tmp_path, monk
 def test_a_file_that_is_no_key_is_said(key):
     key.parent.mkdir()
     key.write_bytes(b"short")
-    with pytest.raises(UserError, match="not a key of 32 bytes"):
-        keyed(PRINT)
+    one_sentence("not a key of 32 bytes", keyed, PRINT)
     key.unlink()
     key.mkdir()
-    with pytest.raises(UserError, match="name another file by EDP_MX_KEY"):
-        keyed(PRINT)
+    one_sentence("name another file by EDP_MX_KEY", keyed, PRINT)

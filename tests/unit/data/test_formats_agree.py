@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from support.jsonl import write_jsonl
+from support.refusals import one_sentence, refused
 
 from edp_mx.data.config import DataConfig
 from edp_mx.data.corpus import load_corpus
@@ -15,7 +16,6 @@ from edp_mx.data.readers import read_utterances, require_own_split, stream_utter
 from edp_mx.data.readers.columns_config import ColumnsConfig
 from edp_mx.data.synthetic import make_utterances
 from edp_mx.data.utterance import Utterance
-from edp_mx.errors import UserError
 from edp_mx.metrics.spans import balanced, spans_of
 
 SPOKEN = list(make_utterances("communication", size=300, seed=3))
@@ -126,8 +126,7 @@ def test_unbalanced_tags_are_repaired_or_refused_in_any_layout(tmp_path, layout)
     path = tmp_path if layout == "seq.in" else tmp_path / layout
     assert read_utterances(path)[0].slots == ("O", "B-who", "B-time")
     refused = DataConfig("mine", str(path), columns=ColumnsConfig(unbalanced="refuse"))
-    with pytest.raises(UserError, match=rf"{layout}, line \d: 'I-who' continues no slot"):
-        load_corpus(refused)
+    one_sentence(rf"{layout}, line \d: 'I-who' continues no slot", load_corpus, refused)
 
 
 HEAD = "text,intent,slots\n"
@@ -169,9 +168,7 @@ SPANS = {"text": "call mum", "intent": "call"}
 def test_a_bad_row_is_one_sentence_with_file_and_line(tmp_path, name, content, complaint):
     text = content if isinstance(content, str) else f"{json.dumps(content)}\n"
     (tmp_path / name).write_text(text)
-    with pytest.raises(UserError, match=complaint) as error:
-        read_utterances(tmp_path / name)
-    assert str(error.value).startswith(f"{tmp_path / name}, line ") and "\n" not in str(error.value)
+    assert refused(tmp_path / name, complaint).startswith(f"{tmp_path / name}, line ")
 
 
 @pytest.mark.parametrize(
@@ -189,8 +186,7 @@ def test_settings_that_do_not_fit_the_records_are_refused(tmp_path, settings, na
     if names is not None:
         (tmp_path / "names.json").write_text(json.dumps(names))
         settings = {**settings, "label_names": str(tmp_path / "names.json")}
-    with pytest.raises(UserError, match=complaint):
-        read_utterances(path, columns=ColumnsConfig(**settings))
+    refused(path, complaint, **settings)
 
 
 def test_other_names_of_labels_are_another_corpus_in_the_cache(tmp_path, monkeypatch):

@@ -3,6 +3,7 @@
 import json
 
 import pytest
+from support.refusals import refused
 from support.replies import PERSONA_CHAT, TRIPLES, TURNS
 
 from edp_mx.data.readers import files_of, read_utterances
@@ -81,8 +82,7 @@ def test_a_link_to_nothing_in_the_place_of_anything_is_refused(layout, tmp_path)
 def test_two_columns_of_one_name_are_refused(name, header, tmp_path):
     (tmp_path / name).write_text(f"{header}\n")
     twice = "text" if header.startswith("text") else "intent"
-    with pytest.raises(UserError, match=rf'{name}, line 1: two columns are named "{twice}"'):
-        read_utterances(tmp_path / name)
+    refused(tmp_path / name, rf'{name}, line 1: two columns are named "{twice}"')
 
 
 def test_columns_without_a_name_may_be_several(tmp_path):
@@ -92,8 +92,7 @@ def test_columns_without_a_name_may_be_several(tmp_path):
 
 def test_a_key_that_a_line_has_twice_is_refused(tmp_path):
     (tmp_path / "a.jsonl").write_text(LINE + LINE.replace('"O"]', '"O"], "slots": ["B-x"]'))
-    with pytest.raises(UserError, match=r"a\.jsonl, line 2: .*the key 'slots' is there twice"):
-        read_utterances(tmp_path)
+    refused(tmp_path, r"a\.jsonl, line 2: .*the key 'slots' is there twice")
 
 
 NAMES = ["alice", "alice ", " alice", "\talice\u00a0", "Alice", "jos\u00e9", "jose\u0301"]

@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import pytest
 from support.jsonl import write_jsonl
+from support.refusals import one_sentence
 
 from edp_mx.data.config import DataConfig
 from edp_mx.data.corpus import load_corpus
@@ -21,7 +22,6 @@ from edp_mx.data.origin import (
 )
 from edp_mx.data.text import digest
 from edp_mx.data.utterance import Utterance
-from edp_mx.errors import UserError
 
 
 def said(*texts):
@@ -129,8 +129,7 @@ def test_an_origin_comes_back_as_it_was_written_and_tells_no_text(tmp_path):
 )
 def test_a_damaged_origin_is_refused_by_its_path(tmp_path, content):
     (tmp_path / "origin.json").write_text(content)
-    with pytest.raises(UserError, match=r"origin\.json"):
-        read_origin(tmp_path / "origin.json")
+    one_sentence(r"origin\.json", read_origin, tmp_path / "origin.json")
 
 
 def test_without_the_key_nothing_but_the_size_is_told():

@@ -5,12 +5,12 @@ import json
 import pyarrow
 import pytest
 from pyarrow import parquet
+from support.refusals import refused
 
 from edp_mx.data.readers import parquet as reader
 from edp_mx.data.readers import read_utterances, stream_utterances
 from edp_mx.data.readers.columns_config import ColumnsConfig
 from edp_mx.data.utterance import Utterance
-from edp_mx.errors import UserError
 
 ROWS = [
     {"id": "0", "tokens": ["call", "mum"], "ner_tags": [0, 1], "label": 1},
@@ -68,8 +68,7 @@ def test_parts_lie_in_one_or_in_several_files(tmp_path):
     assert [part for part, _ in found] == ["train"] * 4 + ["validation"] * 2 + ["test"] * 2
     assert len({u.id for _, u in found}) == 8
     (tmp_path / "train-00000-of-00002.parquet").unlink()
-    with pytest.raises(UserError, match=r"holds 1 files train-\*\.parquet, which are not the 2"):
-        read_utterances(tmp_path)
+    refused(tmp_path, r"holds 1 files train-\*\.parquet, which are not the 2")
 
 
 @pytest.mark.parametrize(
@@ -84,18 +83,15 @@ def test_parts_lie_in_one_or_in_several_files(tmp_path):
 )
 def test_a_bad_row_is_named(rows, told, tmp_path):
     path = write(tmp_path / "a.parquet", rows)
-    with pytest.raises(UserError, match=rf"a\.parquet, {told}"):
-        read_utterances(path)
+    refused(path, rf"a\.parquet, {told}")
 
 
 def test_a_damaged_or_huge_file_is_refused(tmp_path, monkeypatch):
     path = write(tmp_path / "a.parquet", [TEXTS[0]] * 5000)
     whole = path.read_bytes()
     path.write_bytes(whole[:-20])
-    with pytest.raises(UserError, match=r"cannot read .*a\.parquet: "):
-        read_utterances(path)
+    refused(path, r"cannot read .*a\.parquet: ")
     path.write_bytes(whole)
     monkeypatch.setattr(reader, "ALWAYS_READ", 10)
     monkeypatch.setattr(reader, "MOST_INFLATION", 0)
-    with pytest.raises(UserError, match=r"a\.parquet: it holds [\d,]+ bytes, which is no text"):
-        read_utterances(path)
+    refused(path, r"a\.parquet: it holds [\d,]+ bytes, which is no text")

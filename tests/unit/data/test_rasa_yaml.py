@@ -1,11 +1,11 @@
 """Rasa's training data as its documentation writes it, and what is refused by its line."""
 
 import pytest
+from support.refusals import refused
 
 from edp_mx.data.checking import check
 from edp_mx.data.readers import read_utterances
 from edp_mx.data.utterance import Utterance
-from edp_mx.errors import UserError
 
 NLU = """\
 version: "3.1"
@@ -80,17 +80,14 @@ def test_examples_as_published(path):
 def test_what_is_broken_is_refused_by_file_and_line(before, after, told, path):
     assert NLU.count(before) == 1
     path.write_text(NLU.replace(before, after))
-    with pytest.raises(UserError, match=rf"nlu\.yml, (line \d+: )?{told}"):
-        read_utterances(path)
+    refused(path, rf"nlu\.yml, (line \d+: )?{told}")
 
 
 def test_a_file_without_examples_is_none(path):
     path.write_text("intents:\n- call\n")
-    with pytest.raises(UserError, match="no known layout"):
-        read_utterances(path)
+    refused(path, "no known layout")
     path.write_text("nlu: 5\n")
-    with pytest.raises(UserError, match=r"nlu\.yml, line 1: nlu is not a list"):
-        read_utterances(path)
+    refused(path, r"nlu\.yml, line 1: nlu is not a list")
 
 
 def test_all_broken_examples_are_found(path):

@@ -6,6 +6,7 @@ import json
 import time
 
 import pytest
+from support.refusals import refused
 
 from edp_mx.data.embeddings import EmbeddingsConfig, load_embeddings
 from edp_mx.data.readers import assembly, read_utterances
@@ -13,13 +14,6 @@ from edp_mx.data.readers.nlu_eval import parse_annotation, split_fields
 from edp_mx.errors import UserError
 
 GOOD = '{"tokens": ["call"], "slots": ["O"], "intent": "call"}\n'
-
-
-def refused(path, match):
-    with pytest.raises(UserError, match=match) as error:
-        read_utterances(path)
-    assert "\n" not in str(error.value)
-    return str(error.value)
 
 
 @pytest.mark.parametrize("suffix", [".jsonl", ".jsonl.gz", ".tsv", ".csv.gz"])

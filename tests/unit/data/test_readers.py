@@ -9,14 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from support.jsonl import write_jsonl
+from support.refusals import refused
 from support.utterances import drawn_pairs, utterance_of
 
-from edp_mx.data.readers import (
-    files_of,
-    read_utterances,
-    require_own_split,
-    stream_utterances,
-)
+from edp_mx.data.readers import files_of, read_utterances, require_own_split, stream_utterances
 from edp_mx.data.readers.columns_config import ColumnsConfig
 from edp_mx.data.readers.nlu_eval import split_fields
 from edp_mx.data.utterance import Utterance
@@ -112,8 +108,7 @@ def test_trailing_spaces_carriage_returns_and_a_byte_order_mark(tmp_path):
 )
 def test_broken_files_side_by_side_name_file_and_line(tmp_path, contents, complaint):
     given = contents if isinstance(contents, dict) else dict(zip(FIELDS, contents))
-    with pytest.raises(UserError, match=complaint):
-        read_utterances(three_files(tmp_path, **given))
+    refused(three_files(tmp_path, **given), complaint)
 
 
 def test_a_fourth_file_names_users_and_counts_as_one_of_the_corpus(tmp_path):
@@ -161,11 +156,7 @@ FIRST_LINES = {"jsonl": GOOD, "csv": "answerid;scenario;intent;answer_annotation
     [
         ("jsonl", "{", "not JSON"),
         ("jsonl", "[]", "not an object"),
-        (
-            "jsonl",
-            '{"tokens": ["a"], "slots": ["O"]}',
-            '"label" or "category" is missing',
-        ),
+        ("jsonl", '{"tokens": ["a"], "slots": ["O"]}', '"label" or "category" is missing'),
         ("jsonl", GOOD.replace("}", ', "slot": 1}'), 'unknown key "slot"'),
         ("jsonl", GOOD.replace('["a"]', "5"), '"tokens" is not a list'),
         ("jsonl", GOOD.replace('"O"', '"O", "O"'), "1 tokens but 2 slot tags"),
@@ -184,8 +175,7 @@ def test_a_broken_line_is_named_with_its_file(tmp_path, kind, line, complaint):
     before = FIRST_LINES[kind]
     (tmp_path / f"a.{kind}").write_text(f"{before}{line}\n")
     where = rf"a\.{kind}, line {before.count(chr(10)) + 1}"
-    with pytest.raises(UserError, match=f"{where}: .*{complaint}"):
-        read_utterances(tmp_path / f"a.{kind}")
+    refused(tmp_path / f"a.{kind}", f"{where}: .*{complaint}")
 
 
 def test_a_folder_of_json_lines_is_split_by_its_names(tmp_path):
@@ -219,8 +209,7 @@ def test_nothing_in_a_folder_is_passed_over_or_read_twice(tmp_path, names, compl
         path = tmp_path / name
         path.parent.mkdir(exist_ok=True)
         path.write_bytes(gzip.compress(GOOD.encode()) if name.endswith("gz") else GOOD.encode())
-    with pytest.raises(UserError, match=complaint):
-        read_utterances(tmp_path)
+    refused(tmp_path, complaint)
 
 
 def test_a_quotation_mark_in_a_table_with_tabs_takes_in_no_other_row(tmp_path):
@@ -287,8 +276,7 @@ def test_snips_folder_reads_the_full_file_once_in_both_encodings(tmp_path):
 def test_broken_snips_files_name_file_and_place(tmp_path, content, complaint):
     path = tmp_path / "a.json"
     path.write_text(content)
-    with pytest.raises(UserError, match=rf"a\.json.*{complaint}"):
-        read_utterances(path)
+    refused(path, rf"a\.json.*{complaint}")
 
 
 # ------------------------------------------------------------------------------------- NLU-Eval
@@ -357,5 +345,4 @@ def test_what_is_not_there_torn_or_in_no_layout_is_refused(tmp_path):
         ("empty", "xml", "must be one of auto, three_files"),
         ("empty", "nlu_eval", "no file in the layout nlu_eval"),
     ):
-        with pytest.raises(UserError, match=complaint):
-            read_utterances(tmp_path / name, layout)
+        refused(tmp_path / name, complaint, layout)

@@ -5,14 +5,8 @@ import json
 from collections import Counter
 
 import pytest
-from support.replies import (
-    PERSONA_CHAT,
-    TRIPLES,
-    TURNS,
-    write_tables,
-    write_triples,
-    write_turns,
-)
+from support.refusals import one_sentence, refused
+from support.replies import PERSONA_CHAT, TRIPLES, TURNS, write_tables, write_triples, write_turns
 
 from edp_mx.data.config import DataConfig
 from edp_mx.data.corpus import load_corpus
@@ -20,21 +14,12 @@ from edp_mx.data.readers import read_utterances, stream_utterances
 from edp_mx.data.readers.columns_config import NONE, ColumnsConfig
 from edp_mx.data.reply import split_reply
 from edp_mx.data.utterance import REPLY
-from edp_mx.errors import UserError
-from edp_mx.metrics.quoted_values import quoted_values
-from edp_mx.metrics.slot_errors import missing_values
+from edp_mx.metrics.quoted_values import missing_values, quoted_values
 
 
 def sides(utterances):
     """(prompt, reply) of each, as text."""
     return [tuple(" ".join(side) for side in split_reply(each.tokens)) for each in utterances]
-
-
-def refused(path, match, **settings):
-    """One sentence, by which the row is found."""
-    with pytest.raises(UserError, match=match) as error:
-        read_utterances(path, columns=ColumnsConfig(**settings))
-    assert "\n" not in str(error.value)
 
 
 # ---------------------------------------------------------------------------- DSTC8's system turns
@@ -346,5 +331,4 @@ def test_a_bad_row_of_ones_own_table_is_refused_by_its_line(text, told, settings
 
 
 def test_an_utterance_without_a_reply_is_refused():
-    with pytest.raises(UserError, match=r'"call mum" has no token <\|reply\|> between'):
-        split_reply(("call", "mum"))
+    one_sentence(r'"call mum" has no token <\|reply\|> between', split_reply, ("call", "mum"))

@@ -2,11 +2,11 @@
 
 import pytest
 from support import cli
+from support.refusals import one_sentence
 
 from edp_mx.config import dump_config, load_config
-from edp_mx.data.config import DataConfig
+from edp_mx.data.config import DataConfig, SplitConfig
 from edp_mx.data.corpus import load_corpus
-from edp_mx.data.split_config import SplitConfig
 from edp_mx.data.splits import PARTS
 from edp_mx.data.synthetic import make_utterances, write_corpus
 from edp_mx.errors import UserError
@@ -17,8 +17,7 @@ SHARES = SplitConfig(train=0.8, validation=0.1, test=0.1)
 
 
 @pytest.mark.parametrize(
-    "split, sizes",
-    [("paper", (90, 10, 100)), ("80/10/10", (160, 20, 20)), (SHARES, (160, 20, 20))],
+    "split, sizes", [("paper", (90, 10, 100)), ("80/10/10", (160, 20, 20)), (SHARES, (160, 20, 20))]
 )
 def test_the_parts_have_their_shares(split, sizes):
     corpus = load_corpus(DataConfig(corpus="health", size=200, split=split))
@@ -89,8 +88,7 @@ def test_check_reads_the_lists(files, key, name, content, words):
         f"data: {{corpus: mine, path: {files / 'mine.jsonl'}, "
         f"{key}: {{source: file, path: {files / name}}}}}"
     )
-    with pytest.raises(UserError, match=words):
-        cli.run("train", path, "--check")
+    one_sentence(words, cli.run, "train", path, "--check")
 
 
 def test_a_mapping_that_is_no_split_is_refused_with_its_place(files):
@@ -104,8 +102,7 @@ def test_a_mapping_that_is_no_split_is_refused_with_its_place(files):
         "5": "data.split: 5 is not a text or a mapping",
     }.items():
         path.write_text(f"data: {{split: {split}}}")
-        with pytest.raises(UserError, match=told):
-            load_config(path)
+        one_sentence(told, load_config, path)
 
 
 def test_a_test_file_beside_another_test_part_is_refused(files):

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.jsonl import write_jsonl
+from support.refusals import one_sentence
 from support.utterances import ids_of, say, split_corpus, stored
 
 from edp_mx.data import columns as columns_module
@@ -94,8 +95,7 @@ def test_each_utterance_trains_as_often_as_the_fraction_says():
 
 @pytest.mark.parametrize("fractions", [(0.5, 0.5, 0.5), (1.2, -0.2, 0.0)])
 def test_impossible_fractions_are_refused(fractions):
-    with pytest.raises(UserError, match="add up to 1"):
-        split_corpus([say("a")], seed=0, fractions=fractions)
+    one_sentence("add up to 1", split_corpus, [say("a")], seed=0, fractions=fractions)
 
 
 def test_own_parts_are_put_in_order():
@@ -119,10 +119,8 @@ def test_a_validation_part_is_held_out_where_there_is_none():
 def test_a_split_of_another_corpus_is_refused():
     utterances = [say(str(i), id=str(i)) for i in range(4)]
     ids = ids_of(split_corpus(utterances, seed=0), utterances)
-    with pytest.raises(UserError, match="not here"):
-        Split.from_json(ids, utterances[:3])
-    with pytest.raises(UserError, match="another corpus"):
-        Split.from_json(ids, [*utterances, say("5", id="5")])
+    one_sentence("not here", Split.from_json, ids, utterances[:3])
+    one_sentence("another corpus", Split.from_json, ids, [*utterances, say("5", id="5")])
     with pytest.raises(UserError, match='lacks the list "test"'):
         Split.from_json({"train": [], "validation": []}, utterances)
 
@@ -183,8 +181,7 @@ def test_who_is_not_named_is_refused_with_the_first_id(tmp_path, is_stored):
         assert isinstance(utterances, StoredUtterances)
     assert not names_users(utterances)
     wanted = "'mine/1' names no user, nor does any other; .* key \"user\" in JSON lines, a file"
-    with pytest.raises(UserError, match=wanted):
-        users_of(utterances)
+    one_sentence(wanted, users_of, utterances)
 
 
 def test_a_corpus_that_names_some_users_is_refused(tmp_path, monkeypatch):
@@ -194,8 +191,7 @@ def test_a_corpus_that_names_some_users_is_refused(tmp_path, monkeypatch):
     monkeypatch.setenv("EDP_MX_CACHE", str(tmp_path / "cache"))
     for kept_from in (50_000, 100):  # in memory, and kept
         monkeypatch.setattr(corpus_module, "KEPT_FROM", kept_from)
-        with pytest.raises(UserError, match=r"'mine\.jsonl/3' names no user, though others do"):
-            load_corpus(config)
+        one_sentence(r"'mine\.jsonl/3' names no user, though others do", load_corpus, config)
 
 
 # ------------------------------------------------------------------------------------- splitting

@@ -3,12 +3,12 @@
 import gzip
 
 import pytest
+from support.refusals import one_sentence, refused
 
 from edp_mx.config import ExperimentConfig
 from edp_mx.data.readers import read_utterances
 from edp_mx.data.readers.columns_config import NONE, ColumnsConfig
 from edp_mx.data.text import lines_of, write_lines
-from edp_mx.errors import UserError
 
 
 def test_lines_are_read_without_blanks_around_them(tmp_path):
@@ -21,8 +21,7 @@ def test_lines_are_read_without_blanks_around_them(tmp_path):
 
 def test_a_line_that_is_not_utf_8_is_named(tmp_path):
     (tmp_path / "a.txt").write_bytes(b"fine\n\nna\xefve\n")
-    with pytest.raises(UserError, match=r"a\.txt, line 3: not UTF-8"):
-        list(lines_of(tmp_path / "a.txt"))
+    one_sentence(r"a\.txt, line 3: not UTF-8", list, lines_of(tmp_path / "a.txt"))
 
 
 def test_what_is_written_is_read_again_and_has_the_same_bytes(tmp_path):
@@ -54,12 +53,10 @@ def test_any_corpus_is_read_without_its_labels(tmp_path, name):
 
 def test_a_text_is_no_corpus_of_a_task_with_labels(tmp_path):
     (tmp_path / "a.txt").write_text("\ncall mum\n")
-    with pytest.raises(UserError, match=r"a\.txt, line 2: the intent or label is missing"):
-        read_utterances(tmp_path / "a.txt")
+    refused(tmp_path / "a.txt", r"a\.txt, line 2: the intent or label is missing")
 
 
 def test_a_task_without_labels_has_none_in_its_settings():
     data = ExperimentConfig(task="masked_lm").data
     assert (data.columns.slots, data.columns.intent, data.labels.source) == (NONE, NONE, NONE)
-    with pytest.raises(UserError, match=r"data\.labels\.source must not be none"):
-        ExperimentConfig(data=data)
+    one_sentence(r"data\.labels\.source must not be none", ExperimentConfig, data=data)

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 from support.documentation import ROOT
+from support.refusals import one_sentence
 from tokenizers import ByteLevelBPETokenizer
 
 from edp_mx.data.byte_level_bpe import ByteLevelBPE
@@ -112,8 +113,7 @@ def test_it_survives_its_files_and_another_process(bpe, tmp_path):
 def test_other_files_are_refused_in_one_sentence(content, told, tmp_path):
     if content is not None:
         (tmp_path / "tokenizer.json").write_text(json.dumps(content))
-    with pytest.raises(UserError, match=told):
-        load_tokenizer(tmp_path)
+    one_sentence(told, load_tokenizer, tmp_path)
 
 
 def test_gpt_2_has_no_blank_before_a_text_and_one_piece_around_it():
@@ -170,5 +170,4 @@ def test_a_vocabulary_that_is_learned_is_gpt_2s_and_the_same_everywhere(tmp_path
         ids = [*made.opening_ids(first), *(i for token in rest for i in made.ids(token))]
         assert made.text_of(ids) == sentence
     assert len(made.ids("the")) == 1 < len(made.opening_ids("Snowman"))
-    with pytest.raises(UserError, match="no room for the 256 bytes"):
-        ByteLevelBPE.learn(texts, size=256, min_count=1)
+    one_sentence("no room for the 256 bytes", ByteLevelBPE.learn, texts, size=256, min_count=1)

@@ -5,6 +5,7 @@ import json
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support.refusals import one_sentence
 
 from edp_mx.data.labels import LabelsConfig
 from edp_mx.data.utterance import Utterance
@@ -122,5 +123,4 @@ def test_broken_label_lists_are_refused(tmp_path, content, complaint):
 def test_a_torn_vocabulary_is_refused():
     value = Vocabulary.build([FLIGHT]).to_json()
     del value["slots"]
-    with pytest.raises(UserError, match="slots"):
-        Vocabulary.from_json(value)
+    one_sentence("slots", Vocabulary.from_json, value)

@@ -4,12 +4,12 @@ import json
 import logging
 
 import pytest
+from support.refusals import refused
 
-from edp_mx.data.config import DataConfig
+from edp_mx.data.config import DataConfig, SplitConfig
 from edp_mx.data.corpus import load_corpus
 from edp_mx.data.readers import read_utterances
 from edp_mx.data.readers.columns_config import ColumnsConfig
-from edp_mx.data.split_config import SplitConfig
 from edp_mx.data.utterance import Utterance
 from edp_mx.errors import UserError
 
@@ -53,8 +53,7 @@ def test_whoever_says_that_there_are_none_is_told_nothing(tmp_path, caplog):
 )
 def test_a_column_that_looks_like_slots_is_not_passed_over(other, tmp_path):
     path = lines(tmp_path / "a.jsonl", CALL, {**CALL, **other})
-    with pytest.raises(UserError, match=r'a\.jsonl, line 2: the key "bio" looks like slots but'):
-        read_utterances(path)
+    refused(path, r'a\.jsonl, line 2: the key "bio" looks like slots but')
     assert len(read_utterances(path, columns=ColumnsConfig(slots="none"))) == 2
 
 
@@ -73,8 +72,7 @@ def test_other_columns_do_not_look_like_slots(tmp_path):
 )
 def test_slots_are_in_all_records_or_in_none(records, told, tmp_path):
     path = lines(tmp_path / "a.jsonl", *records)
-    with pytest.raises(UserError, match=told):
-        read_utterances(path)
+    refused(path, told)
     assert len(read_utterances(path, columns=ColumnsConfig(slots="none"))) == 2
 
 
@@ -82,8 +80,7 @@ def test_parts_and_a_test_file_beside_the_corpus_do_as_its_first_record(tmp_path
     (tmp_path / "parts").mkdir()
     lines(tmp_path / "parts" / "train.jsonl", SPANS)
     lines(tmp_path / "parts" / "test.jsonl", CALL)
-    with pytest.raises(UserError, match=r"test\.jsonl, line 1: the key .*/train\.jsonl, line 1 h"):
-        read_utterances(tmp_path / "parts")
+    refused(tmp_path / "parts", r"test\.jsonl, line 1: the key .*/train\.jsonl, line 1 h")
     train = lines(tmp_path / "train.jsonl", *[SPANS] * 30)
     test = lines(tmp_path / "test.jsonl", CALL)
     with pytest.raises(UserError, match=r"test\.jsonl, line 1: the key .* is missing"):

@@ -9,6 +9,7 @@ from collections import Counter
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from support.refusals import one_sentence
 
 from edp_mx.data import wordpiece_learning
 from edp_mx.data.readers import read_utterances
@@ -227,13 +228,11 @@ def test_words_too_long_to_be_read_give_no_pieces():
 
 def test_what_gives_no_pieces_is_refused():
     for lines in ([], ["", "  "], ["\x00 \u200b"]):
-        with pytest.raises(UserError, match="no word"):
-            learn_pieces(lines, size=100)
+        one_sentence("no word", learn_pieces, lines, size=100)
     assert len(learn_pieces(["ab a.b"], size=10)) == 10  # 5 special, a b ., ##a ##b
     with pytest.raises(UserError, match=r"of 9 word pieces is too small: the 3 .* need 10;"):
         learn_pieces(["ab a.b"], size=9)
-    with pytest.raises(UserError, match="'a' is there 2 times"):
-        WordPiece((*SPECIAL_PIECES, "a", "b", "a"))
+    one_sentence("'a' is there 2 times", WordPiece, (*SPECIAL_PIECES, "a", "b", "a"))
 
 
 # --- files ------------------------------------------------------------------------------------
@@ -270,5 +269,4 @@ def test_ends_of_lines_do_not_matter(tmp_path, end, mark):
 def test_broken_files_are_told_in_one_sentence(tmp_path, content, sentence):
     if content is not None:
         (tmp_path / "vocab.txt").write_bytes(content)
-    with pytest.raises(UserError, match=sentence):
-        WordPiece.from_file(tmp_path / "vocab.txt")
+    one_sentence(sentence, WordPiece.from_file, tmp_path / "vocab.txt")

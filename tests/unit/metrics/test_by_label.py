@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from sklearn.metrics import precision_recall_fscore_support
 
 from edp_mx.metrics.by_label import by_intent, by_slot, confusions
-from edp_mx.metrics.slots import score_slots
+from edp_mx.metrics.spans import score_slots
 
 PAIRS = st.lists(st.tuples(st.sampled_from("abcd"), st.sampled_from("abcde")), min_size=1)
 TAGS = st.lists(st.sampled_from(["O", "B-x", "I-x", "B-y", "I-y"]), min_size=1, max_size=6)

@@ -9,13 +9,19 @@ from dataclasses import fields
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support.refusals import one_sentence
 
 from edp_mx.errors import UserError
 from edp_mx.metrics import text_overlap
 from edp_mx.metrics.generation import GenerationScores, group_references, score_generated
-from edp_mx.metrics.quoted_values import NOT_SAID, quoted, quoted_values
-from edp_mx.metrics.slot_errors import count_slot_errors, missing_values
-from edp_mx.metrics.word_overlap import distinct, normalized_words, word_f1
+from edp_mx.metrics.quoted_values import (
+    NOT_SAID,
+    count_slot_errors,
+    missing_values,
+    quoted,
+    quoted_values,
+)
+from edp_mx.metrics.text_overlap import distinct, normalized_words, word_f1
 
 WORDS = st.lists(st.sampled_from("abcd"), min_size=4, max_size=9).map(" ".join)
 PAIRS = st.lists(st.tuples(st.lists(WORDS, min_size=1, max_size=3), WORDS), min_size=1, max_size=4)
@@ -189,8 +195,7 @@ def test_each_prompt_needs_one_text():
         ({"a": ["b"]}, ["b", "c"], "1 references but 2 hypotheses"),
         ({}, [], "nothing to score"),
     ):
-        with pytest.raises(UserError, match=told):
-            score_generated(references, hypotheses)
+        one_sentence(told, score_generated, references, hypotheses)
 
 
 @pytest.mark.parametrize(

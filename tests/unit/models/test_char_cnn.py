@@ -7,8 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from mxnet import autograd
 
-from edp_mx.models.char_cnn import CharCNN
-from edp_mx.models.pooling import POOLINGS, Pooling
+from edp_mx.models.clc_layers import POOLINGS, CharCNN, Pooling
 
 
 def small_cnn(width=3, seed=0):

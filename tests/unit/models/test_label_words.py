@@ -1,10 +1,11 @@
 """The words that stand for intents, from their names and from a file."""
 
 import pytest
+from support.refusals import one_sentence
 
 from edp_mx.data.wordpiece import SPECIAL_PIECES, WordPiece
 from edp_mx.errors import UserError
-from edp_mx.models.label_words import label_pieces, label_words
+from edp_mx.models.label_names import label_pieces, label_words
 
 INTENTS = ("PlayMusic", "alarm_set", "天気")
 
@@ -37,8 +38,7 @@ def test_words_are_those_of_the_names_unless_a_file_gives_others(tmp_path):
 )
 def test_a_file_that_is_wrong_is_refused(tmp_path, text, told):
     (tmp_path / "words.yaml").write_text(text)
-    with pytest.raises(UserError, match=told):
-        label_words(INTENTS, str(tmp_path / "words.yaml"))
+    one_sentence(told, label_words, INTENTS, str(tmp_path / "words.yaml"))
 
 
 def test_words_become_pieces_and_what_cannot_be_spelled_is_left_out():

@@ -23,7 +23,7 @@ from edp_mx.reports.headlines import Bar, Headline
 from edp_mx.reports.run_page import write_run_page
 from edp_mx.reports.statement import write_statement
 from edp_mx.runs.run_directory import RunDirectory
-from edp_mx.tasks.intent_slot.understanding import Understanding
+from edp_mx.tasks.intent_slot.task import Understanding
 
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="needs Chromium: apt-get install chromium")
 WIDTHS = (390, 768, 1280, 1600)

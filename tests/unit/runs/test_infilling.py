@@ -18,8 +18,8 @@ from edp_mx.errors import UserError
 from edp_mx.models.bert import BERT
 from edp_mx.models.checkpoints.huggingface import load_bert, read_checkpoint
 from edp_mx.models.checkpoints.names import MASKED_LM, shapes_of
-from edp_mx.models.label_words import label_pieces, label_words
-from edp_mx.models.masked_pieces import MaskedPieceHead
+from edp_mx.models.infilling import MaskedPieceHead
+from edp_mx.models.label_names import label_pieces, label_words
 from edp_mx.runs.build import model_for
 from edp_mx.runs.prepare import prepare_corpus
 from edp_mx.runtime.distributed import start

@@ -20,8 +20,7 @@ from edp_mx.models.encoder import ModelConfig
 from edp_mx.models.frozen import freeze, frozen_part
 from edp_mx.models.initialization import initialize
 from edp_mx.tasks.classification.model import Classifier
-from edp_mx.tasks.classification.scores import score_labels
-from edp_mx.tasks.classification.task import CLASSIFICATION
+from edp_mx.tasks.classification.task import CLASSIFICATION, score_labels
 
 NUM_LABELS = 3
 

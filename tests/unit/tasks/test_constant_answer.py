@@ -3,8 +3,8 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support.refusals import one_sentence
 
-from edp_mx.errors import UserError
 from edp_mx.metrics.evaluation import evaluate
 from edp_mx.tasks.intent_slot.task import INTENT_SLOT
 
@@ -34,5 +34,4 @@ def test_it_is_the_best_of_all_answers_with_one_intent_and_no_slots(corpus):
 
 
 def test_nothing_has_no_baseline():
-    with pytest.raises(UserError, match="no utterances"):
-        INTENT_SLOT.constant_answer([])
+    one_sentence("no utterances", INTENT_SLOT.constant_answer, [])

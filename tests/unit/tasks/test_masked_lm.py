@@ -21,8 +21,7 @@ from edp_mx.errors import UserError
 from edp_mx.models.bert import BERTConfig
 from edp_mx.runs.build import model_for
 from edp_mx.tasks.masked_lm.masking import mask
-from edp_mx.tasks.masked_lm.scores import score_frequencies, score_places
-from edp_mx.tasks.masked_lm.task import MASKED_LM
+from edp_mx.tasks.masked_lm.task import MASKED_LM, score_frequencies, score_places
 
 WORDS = [f"word{i}" for i in range(9)]
 TOKENIZER = WordPiece((*SPECIAL_PIECES, *WORDS))

@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 from mxnet import autograd, gluon
 from mxnet.gluon import nn
+from support.refusals import one_sentence
 
 from edp_mx.dp.accounting.ledger import LedgerMark
 from edp_mx.dp.checkpoint_file import newest_mark, place_of, read_ledger_mark
 from edp_mx.dp.state import RunState, optimizer_arrays, set_optimizer_arrays
-from edp_mx.errors import UserError
 from edp_mx.runtime.distributed import Workers
 from edp_mx.training.state import TrainingState
 
@@ -113,21 +113,17 @@ def test_the_place_within_an_epoch_is_read_without_the_weights(tmp_path):
 @KINDS
 def test_torn_missing_or_foreign_files_are_refused(kind, tmp_path):
     path = tmp_path / "checkpoint.npz"
-    with pytest.raises(UserError, match="there is no"):
-        kind.read(path)
+    one_sentence("there is no", kind.read, path)
     state(kind).write(path)
     whole = path.read_bytes()
     for content in (b"", whole[:10], whole[: len(whole) // 2], b"PK" + whole[:50]):
         path.write_bytes(content)
-        with pytest.raises(UserError, match=r"checkpoint\.npz is torn: its checksum is missing"):
-            kind.read(path)
+        one_sentence(r"checkpoint\.npz is torn: its checksum is missing", kind.read, path)
     np.savez(path, **{"weights/a": np.array([print], dtype=object)})  # it would execute
-    with pytest.raises(UserError, match="torn or not a checkpoint"):
-        kind.read(path)
+    one_sentence("torn or not a checkpoint", kind.read, path)
     (other,) = set(FACTS) - {kind}
     state(other).write(path)
-    with pytest.raises(UserError, match=f"not a checkpoint of {kind.KIND}"):
-        kind.read(path)
+    one_sentence(f"not a checkpoint of {kind.KIND}", kind.read, path)
 
 
 def test_it_says_how_far_the_ledger_had_come(tmp_path):
@@ -135,11 +131,9 @@ def test_it_says_how_far_the_ledger_had_come(tmp_path):
     state().write(path)
     assert read_ledger_mark(path) == LedgerMark(123, "ab" * 32)
     np.savez(path, **{"facts/epochs": 3, "weights/w": np.zeros(2)})
-    with pytest.raises(UserError, match="does not say how far"):
-        read_ledger_mark(path)
+    one_sentence("does not say how far", read_ledger_mark, path)
     path.write_bytes(path.read_bytes()[:50])
-    with pytest.raises(UserError, match="is torn: its checksum is missing"):
-        newest_mark(path)
+    one_sentence("is torn: its checksum is missing", newest_mark, path)
 
 
 def network(weights=None):
@@ -204,5 +198,4 @@ def test_arrays_of_another_network_are_refused(generator):
         {**arrays, "net_dense0_weight/0": np.zeros((2, 2))},
         {name: a for name, a in arrays.items() if name != "net_dense1_bias/1"},
     ):
-        with pytest.raises(UserError, match="checkpoint.npz"):
-            set_optimizer_arrays(fresh, changed, "checkpoint.npz")
+        one_sentence("checkpoint.npz", set_optimizer_arrays, fresh, changed, "checkpoint.npz")

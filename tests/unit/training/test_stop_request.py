@@ -1,7 +1,7 @@
 """Workers that are asked at different steps end after the same one."""
 
 from edp_mx.runtime.distributed import Workers
-from edp_mx.training.stop_request import EVERY, Ending
+from edp_mx.training.step_groups import EVERY, Ending
 
 
 def test_one_worker_answers_for_itself():

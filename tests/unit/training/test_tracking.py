@@ -8,8 +8,7 @@ import sys
 import pytest
 from support.commands import CONFIGS, edp_mx
 
-from edp_mx.training.log import MetricsLog
-from edp_mx.training.tracking import TRACKERS
+from edp_mx.training.log import TRACKERS, MetricsLog
 
 ROWS = [{"epoch": e, "loss": 1.0 / e, "ser": 50.0 - e, "epsilon_holds_if": 0.5 * e,
          "epsilon_holds": float("inf")} for e in (1, 2, 3)]  # fmt: skip

@@ -11,10 +11,10 @@ import numpy as np
 import yaml
 
 from edp_mx.attacks.membership.lira.likelihood import draw_further, draw_halves
-from edp_mx.attacks.membership.members import text_of
 from edp_mx.attacks.membership.scores import MembershipScores
 from edp_mx.config import ExperimentConfig, dump_config, read_dumped, tree_of
 from edp_mx.data.corpus import Corpus, load_corpus
+from edp_mx.data.strata import folded_text
 from edp_mx.data.utterance import Utterance
 from edp_mx.data.vocabulary import Vocabulary
 from edp_mx.dp.weights import write_arrays
@@ -57,8 +57,8 @@ class ShadowPlan:
         if not by_id.keys() >= set(ids.tolist()):
             raise UserError(f"{corpus.name} has changed since the shadows of LiRA were planned")
         is_in = np.concatenate([self.is_in[:, number], self.others_in[:, number]])
-        texts = {text_of(by_id[name]) for name in ids[is_in].tolist()}
-        return [u for u in corpus.utterances if text_of(u) in texts and is_known(u, vocabulary)]
+        texts = {folded_text(by_id[name]) for name in ids[is_in].tolist()}
+        return [u for u in corpus.utterances if folded_text(u) in texts and is_known(u, vocabulary)]
 
     def write(self, folder: Path) -> None:
         arrays = {
@@ -137,7 +137,7 @@ def _build_plan(
     known = [u for u in corpus.utterances if is_known(u, vocabulary)]
     by_text: Dict[str, List[Utterance]] = {}
     for utterance in known:
-        by_text.setdefault(text_of(utterance), []).append(utterance)
+        by_text.setdefault(folded_text(utterance), []).append(utterance)
     wanted = set(ids)
     judged = [group for group in by_text.values() if any(u.id in wanted for u in group)]
     others = [group for group in by_text.values() if not any(u.id in wanted for u in group)]

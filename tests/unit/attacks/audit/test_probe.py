@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 from support import algorithm1
 from support.audited import audited_step
+from support.refusals import one_sentence
 
 from edp_mx.attacks.audit.probe import Probe
 from edp_mx.attacks.audit.step import _worlds
 from edp_mx.dp.accounting.clippings import CLIP_RULES
-from edp_mx.errors import UserError
 from edp_mx.runtime.distributed import start
 
 TINY = 1e-9  # no noise to speak of
@@ -87,5 +87,4 @@ def test_by_the_automatic_rule_short_gradients_are_lengthened(generator):
     {"noise_multiplier": None, "target_epsilon": 8.0},
 ])  # fmt: skip
 def test_without_noise_there_is_nothing_to_audit(settings):
-    with pytest.raises(UserError, match=r"privacy\.noise_multiplier: an audit needs"):
-        audited_step(2, **settings)
+    one_sentence(r"privacy\.noise_multiplier: an audit needs", audited_step, 2, **settings)

@@ -5,9 +5,9 @@ import math
 import numpy as np
 import pytest
 from scipy.stats import norm, skewnorm
+from support.refusals import one_sentence
 
 from edp_mx.attacks.canaries.exposure import BY_CHANCE, exposure_of, log_below
-from edp_mx.errors import UserError
 
 
 def test_the_rank_by_hand():
@@ -72,5 +72,4 @@ def test_equal_losses_have_a_rank_and_no_fit():
 
 def test_a_model_that_diverged_is_refused():
     for loss, others in ((math.nan, [1.0]), (1.0, [math.inf]), (1.0, [])):
-        with pytest.raises(UserError, match="finite losses"):
-            exposure_of(loss, np.array(others))
+        one_sentence("finite losses", exposure_of, loss, np.array(others))

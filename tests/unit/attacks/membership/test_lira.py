@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 from support.membership import made_scores
+from support.refusals import one_sentence
 
 from edp_mx.attacks.membership.lira.likelihood import (
     Worlds,
@@ -44,8 +45,7 @@ def test_each_utterance_is_in_half_of_the_shadows():
     assert (halves != draw_halves(500, 16, seed=2)).any()
     together = np.corrcoef(halves.T.astype(float))[np.triu_indices(16, 1)]
     assert together.mean() == pytest.approx(-1 / 15, abs=0.02)  # half of each row is in
-    with pytest.raises(UserError, match="must be 4 or more"):
-        draw_halves(10, 3, seed=0)
+    one_sentence("must be 4 or more", draw_halves, 10, 3, seed=0)
 
 
 def test_others_are_drawn_each_by_itself():
@@ -143,8 +143,7 @@ def test_what_cannot_be_compared_is_refused():
     one_sided = np.array([[True, True, True, False]])
     with pytest.raises(UserError, match="two shadow models with it and two without"):
         worlds_of(np.zeros((1, 4)), one_sided, is_pooled=True)
-    with pytest.raises(UserError, match="has diverged"):
-        worlds_of(np.full((1, 4), np.nan), one_sided, is_pooled=True)
+    one_sentence("has diverged", worlds_of, np.full((1, 4), np.nan), one_sided, is_pooled=True)
 
 
 def test_all_attacks_of_one_target(generator):

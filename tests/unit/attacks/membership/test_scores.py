@@ -8,9 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from support.membership import made_scores
+from support.refusals import one_sentence
 
-from edp_mx.attacks.membership.members import choose, text_of, unknown_words
+from edp_mx.attacks.membership.members import choose, unknown_words
 from edp_mx.attacks.membership.scores import MembershipScores, hash_of
+from edp_mx.data.strata import folded_text
 from edp_mx.data.utterance import Utterance
 from edp_mx.data.vocabulary import Vocabulary
 from edp_mx.errors import UserError
@@ -39,20 +41,16 @@ def test_other_weights_are_refused(generator, tmp_path):
 
 def test_a_torn_or_missing_file_is_said(generator, tmp_path):
     path = tmp_path / "scores.npz"
-    with pytest.raises(UserError, match="there is no .*without --from-scores first"):
-        MembershipScores.read(path)
+    one_sentence("there is no .*without --from-scores first", MembershipScores.read, path)
     made_scores(generator, 40, gap=1.0).write(path)
     whole = path.read_bytes()
     for end in (0, 10, len(whole) // 2, len(whole) - 30):
         path.write_bytes(whole[:end])
-        with pytest.raises(UserError, match="is torn|holds no scores"):
-            MembershipScores.read(path)
+        one_sentence("is torn|holds no scores", MembershipScores.read, path)
     path.write_bytes(whole[:2000] + bytes(100) + whole[2100:])
-    with pytest.raises(UserError, match="is torn or not a file of scores"):
-        MembershipScores.read(path)
+    one_sentence("is torn or not a file of scores", MembershipScores.read, path)
     np.savez(path, other=np.zeros(3))
-    with pytest.raises(UserError, match="holds no scores of this version"):
-        MembershipScores.read(path)
+    one_sentence("holds no scores of this version", MembershipScores.read, path)
 
 
 @pytest.mark.parametrize(
@@ -74,15 +72,13 @@ def test_arrays_that_do_not_go_together_are_refused(generator, tmp_path, change,
         change = {"signals": scores.signals._replace(**change["signals"])}
     scores = replace(scores, **change)
     scores.write(tmp_path / "scores.npz")
-    with pytest.raises(UserError, match=message):
-        MembershipScores.read(tmp_path / "scores.npz")
+    one_sentence(message, MembershipScores.read, tmp_path / "scores.npz")
 
 
 def test_the_hash_is_of_the_bytes(tmp_path):
     (tmp_path / "a").write_bytes(b"abc")
     assert hash_of(tmp_path / "a").startswith("ba7816bf8f01cfea")  # FIPS 180-2, appendix B.1
-    with pytest.raises(UserError, match="cannot read"):
-        hash_of(tmp_path / "b")
+    one_sentence("cannot read", hash_of, tmp_path / "b")
 
 
 SLOTS, INTENTS = ("O", "B-x"), ("a", "b")
@@ -114,14 +110,14 @@ def test_no_text_is_on_two_sides_or_twice_on_one(train, test, validation, size, 
     except UserError:
         return
     sides = [found.members, found.non_members, found.reference]
-    texts = [text_of(u) for side in sides for u in side]
+    texts = [folded_text(u) for side in sides for u in side]
     assert len(set(texts)) == len(texts)
     assert len(found.members) == len(found.non_members) > 0
     assert not size or len(found.members) <= size
-    train_texts, test_texts = ({text_of(u) for u in one} for one in parts[:2])
-    assert {text_of(u) for u in found.members} <= train_texts - test_texts
-    assert {text_of(u) for u in found.non_members} <= test_texts - train_texts
-    assert not {text_of(u) for u in found.reference} & train_texts
+    train_texts, test_texts = ({folded_text(u) for u in one} for one in parts[:2])
+    assert {folded_text(u) for u in found.members} <= train_texts - test_texts
+    assert {folded_text(u) for u in found.non_members} <= test_texts - train_texts
+    assert not {folded_text(u) for u in found.reference} & train_texts
     if is_balanced:
         for intent in INTENTS:
             counts = [sum(u.intent == intent for u in side) for side in sides[:2]]

@@ -7,6 +7,7 @@ from dataclasses import replace
 import mxnet as mx
 import numpy as np
 import pytest
+from support.refusals import one_sentence
 
 from edp_mx.attacks.membership.run_scores import Selection, compute_signals
 from edp_mx.attacks.membership.signals import LEAST_LOSS, log_odds_of, signals_of
@@ -166,5 +167,4 @@ def test_nobody_and_bad_settings_are_refused(parts):
     with pytest.raises(UserError, match="no utterances"):
         compute_signals(model, encode_part(config, [], vocabulary, "no"), batch_size=5,
                         progress=plain)  # fmt: skip
-    with pytest.raises(UserError, match="--seed and --size"):
-        Selection(seed=-1)
+    one_sentence("--seed and --size", Selection, seed=-1)

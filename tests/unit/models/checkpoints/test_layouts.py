@@ -15,10 +15,10 @@ from support.huggingface import (
     scores_of_masked_lm,
     write_folder,
 )
+from support.refusals import one_sentence
 from tokenizers import ByteLevelBPETokenizer, Tokenizer
 
 from edp_mx.data.tokenizer import load_tokenizer
-from edp_mx.errors import UserError
 from edp_mx.models.checkpoints.huggingface import load_bert, read_checkpoint, write_checkpoint
 from edp_mx.models.checkpoints.layouts import PIECE_BIAS, POSITIONS, TOKEN_TYPES
 
@@ -81,8 +81,7 @@ def test_what_is_no_roberta_is_refused(change, told, tmp_path):
     folder = folder_of("roberta_tiny", tmp_path)
     settings = {**settings_of("roberta_tiny"), **change}
     (folder / "config.json").write_text(json.dumps(settings))
-    with pytest.raises(UserError, match=told):
-        read_checkpoint(folder)
+    one_sentence(told, read_checkpoint, folder)
 
 
 @pytest.fixture(scope="module")

@@ -9,6 +9,7 @@ import pytest
 from golden.make_bert_hidden_states import draw
 from safetensors.numpy import load_file, save_file
 from support.huggingface import SHAPES, WORDS, assert_same, drawn, write_folder
+from support.refusals import one_sentence
 
 from edp_mx.errors import UserError
 from edp_mx.models.checkpoints.files import open_tensors
@@ -67,8 +68,7 @@ def test_weights_in_parts(tmp_path):
 )
 def test_an_index_that_leads_astray_is_refused(tmp_path, change, told):
     (tmp_path / "secret.safetensors").write_bytes(b"")
-    with pytest.raises(UserError, match=told):
-        read_checkpoint(shard(write_folder(tmp_path / "a"), change))
+    one_sentence(told, read_checkpoint, shard(write_folder(tmp_path / "a"), change))
 
 
 @pytest.mark.parametrize("keep", [0, 5, 300, -3])
@@ -80,23 +80,17 @@ def test_a_torn_safetensors_file_is_refused(tmp_path, keep):
 
 
 def test_files_that_are_not_there_or_not_themselves(tmp_path):
-    with pytest.raises(UserError, match="is not a folder"):
-        read_checkpoint(tmp_path / "none")
-    with pytest.raises(UserError, match="cannot read .*config.json"):
-        read_checkpoint(tmp_path)
+    one_sentence("is not a folder", read_checkpoint, tmp_path / "none")
+    one_sentence("cannot read .*config.json", read_checkpoint, tmp_path)
     path = write_folder(tmp_path) / "model.safetensors"
     path.write_bytes(b"version https://git-lfs.github.com/spec/v1\noid sha256:00\nsize 9\n")
-    with pytest.raises(UserError, match="is a Git LFS pointer"):
-        read_checkpoint(tmp_path)
+    one_sentence("is a Git LFS pointer", read_checkpoint, tmp_path)
     path.unlink()
-    with pytest.raises(UserError, match="holds none of model.safetensors, .* pytorch_model.bin"):
-        read_checkpoint(tmp_path)
+    one_sentence("holds none of model.safetensors, .* pytorch_model.bin", read_checkpoint, tmp_path)
     (tmp_path / "vocab.txt").unlink()
-    with pytest.raises(UserError, match="has no vocab.txt"):
-        read_checkpoint(tmp_path)
+    one_sentence("has no vocab.txt", read_checkpoint, tmp_path)
     (tmp_path / "config.json").write_text('{"hidden_size": 3')
-    with pytest.raises(UserError, match="config.json, line 1: not JSON"):
-        read_checkpoint(tmp_path)
+    one_sentence("config.json, line 1: not JSON", read_checkpoint, tmp_path)
 
 
 def pickled(folder):
@@ -108,11 +102,9 @@ def pickled(folder):
 def test_a_pickle_needs_torch_and_says_so(tmp_path, monkeypatch):
     pickled(tmp_path).write_bytes(b"any")
     monkeypatch.setitem(sys.modules, "torch", None)
-    with pytest.raises(UserError, match="`pip install torch`, then `edp-mx checkpoint import"):
-        read_checkpoint(tmp_path)
+    one_sentence("`pip install torch`, then `edp-mx checkpoint import", read_checkpoint, tmp_path)
     monkeypatch.setitem(sys.modules, "torch", SimpleNamespace(__version__="2.5.1+cpu"))
-    with pytest.raises(UserError, match="cannot be read safely with PyTorch 2.5.1"):
-        read_checkpoint(tmp_path)
+    one_sentence("cannot be read safely with PyTorch 2.5.1", read_checkpoint, tmp_path)
 
 
 def test_a_pickle_of_tensors_is_read(tmp_path):
@@ -138,9 +130,5 @@ def test_a_pickle_of_anything_else_is_not_run(tmp_path, capsys, content):
     torch = pytest.importorskip("torch")
     path = pickled(tmp_path)
     path.write_bytes(content) if isinstance(content, bytes) else torch.save(content, path)
-    with pytest.raises(
-        UserError,
-        match="pytorch_model.bin (is damaged or|does not hold)",
-    ):
-        open_tensors(tmp_path)
+    one_sentence("pytorch_model.bin (is damaged or|does not hold)", open_tensors, tmp_path)
     assert "a pickle was run" not in capsys.readouterr().out

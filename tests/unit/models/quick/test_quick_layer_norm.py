@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from mxnet import autograd
 from mxnet.gluon import nn
 
-from edp_mx.models import pooling
+from edp_mx.models import clc_layers
 from edp_mx.models.quick import quicken
 from edp_mx.models.quick.layers import FirstMax, LayerNorm
 from edp_mx.models.quick.library import load_operators
@@ -137,7 +137,7 @@ def test_another_axis_is_refused():
 class Holder(mx.gluon.HybridBlock):
     def __init__(self, axis, *, is_ours):
         super().__init__()
-        self.child = pooling.FirstMax(axis)
+        self.child = clc_layers.FirstMax(axis)
         if is_ours:
             quicken(self, mx.cpu())
             assert type(self.child) is FirstMax

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from mxnet import autograd
 from mxnet.gluon import nn
 
-from edp_mx.models import bilstm
+from edp_mx.models import clc_layers
 from edp_mx.models.quick import quicken
 from edp_mx.models.quick.lstm import BiLSTM
 from tests.support.models import random_batch, tiny
@@ -17,12 +17,8 @@ LENGTHS = [5, 1, 3, 5]
 
 
 def lstm_of(input_size=3, hidden_size=4, num_layers=2, *, is_ours, is_hybrid=True, dropout=0.0):
-    lstm = bilstm.BiLSTM(
-        input_size,
-        hidden_size=hidden_size,
-        num_layers=num_layers,
-        dropout=dropout,
-        prefix="lstm_",
+    lstm = clc_layers.BiLSTM(
+        input_size, hidden_size=hidden_size, num_layers=num_layers, dropout=dropout, prefix="lstm_"
     )
     lstm.initialize()
     generator = np.random.default_rng(0)
@@ -127,7 +123,7 @@ def test_saved_weights_predict_the_same_either_way(tmp_path, monkeypatch, genera
     model.save_parameters(str(tmp_path / "weights"))
     monkeypatch.setattr("edp_mx.tasks.model.quicken", lambda *_: None)
     other = tiny("clc")
-    assert type(other.encoder.lstm) is bilstm.BiLSTM
+    assert type(other.encoder.lstm) is clc_layers.BiLSTM
     for parameter in other.collect_params().values():
         parameter.set_data(mx.nd.zeros(parameter.shape))
     other.load_parameters(str(tmp_path / "weights"))
