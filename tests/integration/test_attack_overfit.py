@@ -8,12 +8,12 @@ from edp_mx.attacks.membership.classifiers import learn_classifier
 from edp_mx.attacks.membership.lira.likelihood import lira_attacks
 from edp_mx.attacks.membership.lira.plan import ShadowPlan
 from edp_mx.attacks.membership.lira.processes import read_shadow
-from edp_mx.attacks.membership.members import text_of
 from edp_mx.attacks.membership.roc import area, roc_curve
 from edp_mx.attacks.membership.run_scores import compute_signals, saved_scores
 from edp_mx.attacks.membership.scores import MembershipScores, Origin
 from edp_mx.attacks.membership.thresholds import Guesses, threshold_attacks
 from edp_mx.cli import main
+from edp_mx.data.strata import folded_text
 from edp_mx.data.synthetic import make_utterances
 from edp_mx.runs.build import encode_part
 from edp_mx.runs.trained_run import load_run
@@ -46,8 +46,8 @@ def runs(tmp_path_factory):
 def fresh(runs):
     """The run's outputs for utterances of the same grammar, of which it saw none."""
     trained = load_run(runs[0])
-    seen = {text_of(u) for part in ("train", "validation", "test") for u in trained.part(part)}
-    others = {text_of(u): u for u in make_utterances("communication", size=40_000, seed=99)}
+    seen = {folded_text(u) for part in ("train", "validation", "test") for u in trained.part(part)}
+    others = {folded_text(u): u for u in make_utterances("communication", size=40_000, seed=99)}
     utterances = [u for text, u in others.items() if text not in seen][:FRESH]
     assert len(utterances) == FRESH
     signals = compute_signals(
