@@ -158,6 +158,11 @@ def padded(batch, tokens=2, characters=3):
     return replace(batch, inputs=inputs, slots=np.pad(batch.slots, more))
 
 
+def outputs(model, batch):
+    """States (N, T, H) and pooled (N, H)."""
+    return [out.asnumpy() for out in model.encoder(*model.encoder.inputs(batch, mx.cpu()))]
+
+
 def loss_and_gradients(model, batch, weights=None):
     """Loss (N,) and the gradient of its weighted sum by every trainable parameter."""
     with autograd.record():

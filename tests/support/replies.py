@@ -17,6 +17,10 @@ TURNS = [
               ["Movies_2", "OFFER_INTENT", "intent", ["PlayMovie"]]],
      "context": ["user: A film?"], "text": 'Shall I play Up or The "Q"?'},
 ]  # fmt: skip
+SPOKEN_TURN = {  # of DSTC8, as released
+    "speaker": "USER", "utterance": "To Fresno",
+    "frames": [{"slots": [], "actions": [{"act": "INFORM", "values": ["Fresno"]}]}],
+}  # fmt: skip
 TABLES = [  # of E2E
     ("name[The Mill], customer rating[3 out of 5], familyFriendly[yes]", "The Mill, for children."),
     ("name[The Mill], customer rating[3 out of 5], familyFriendly[yes]",

@@ -138,9 +138,7 @@ def contents(folder) -> Dict[str, bytes]:
 def assert_refused(tmp_path, match: str, corpus: str = "atis", **arguments) -> None:
     """One sentence, and nothing is left behind."""
     before = contents(tmp_path)
-    with pytest.raises(UserError, match=match) as caught:
-        fetch(corpus, out=tmp_path / "out", **arguments)
-    assert "\n" not in str(caught.value)
+    one_sentence(match, fetch, corpus, out=tmp_path / "out", **arguments)
     assert contents(tmp_path) == before
     assert [path.name for path in tmp_path.iterdir() if path.name.startswith(".out")] == []
 

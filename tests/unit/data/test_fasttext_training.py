@@ -6,10 +6,10 @@ import random
 
 import numpy as np
 import pytest
+from support.refusals import one_sentence
 
 from edp_mx.data.embeddings import EmbeddingsConfig, load_embeddings, read_embedding_words
 from edp_mx.data.fasttext_training import bytes_read, train_fasttext
-from edp_mx.errors import UserError
 
 fasttext = pytest.importorskip("fasttext")
 SMALL = {"epochs": 2, "min_count": 1, "buckets": 2_000}
@@ -157,7 +157,6 @@ def test_refusals_are_sentences_and_leave_nothing(tmp_path, content, out, settin
     path = tmp_path / "text.txt"
     if content is not None:
         path.write_text(content)
-    with pytest.raises(UserError, match=complaint) as error:
-        train_fasttext([path], tmp_path / "out" / out, **{"dimension": 8, **settings})
-    assert "\n" not in str(error.value)
+    given = {"dimension": 8, **settings}
+    one_sentence(complaint, train_fasttext, [path], tmp_path / "out" / out, **given)
     assert not (tmp_path / "out").exists() or not list((tmp_path / "out").iterdir())

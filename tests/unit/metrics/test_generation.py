@@ -11,7 +11,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.refusals import one_sentence
 
-from edp_mx.errors import UserError
 from edp_mx.metrics import text_overlap
 from edp_mx.metrics.generation import GenerationScores, group_references, score_generated
 from edp_mx.metrics.quoted_values import (
@@ -205,6 +204,5 @@ def test_without_a_library_one_sentence_says_what_to_install(score, name, monkey
     for module in [each for each in sys.modules if each.split(".")[0] == name]:
         monkeypatch.delitem(sys.modules, module)
     monkeypatch.setitem(sys.modules, name, None)
-    with pytest.raises(UserError, match=r"pip install 'edp_mx\[generation\]'") as error:
-        getattr(text_overlap, score)([["a"]], ["a"])
-    assert name in str(error.value)
+    told = r"pip install 'edp_mx\[generation\]'"
+    assert name in one_sentence(told, getattr(text_overlap, score), [["a"]], ["a"])

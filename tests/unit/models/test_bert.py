@@ -5,7 +5,7 @@ from dataclasses import replace
 import mxnet as mx
 import numpy as np
 import pytest
-from support.models import loss_and_gradients, random_batch, tiny_bert
+from support.models import loss_and_gradients, outputs, random_batch, tiny_bert
 from support.refusals import one_sentence
 
 from edp_mx.dp.privacy.layers import layers_of
@@ -18,11 +18,6 @@ def test_the_paper_s_size():
     encoder = BERTEncoder(BERTConfig(), num_pieces=30_522, prefix="bert_")
     sizes = [np.prod(p.shape) for p in encoder.collect_params().values()]
     assert sum(sizes) == 14_350_248
-
-
-def outputs(model, batch):
-    """States (N, T, H) and pooled (N, H)."""
-    return [out.asnumpy() for out in model.encoder(*model.encoder.inputs(batch, mx.cpu()))]
 
 
 def test_a_token_is_its_first_piece_and_the_utterance_its_cls():

@@ -5,7 +5,7 @@ from __future__ import annotations
 import mxnet as mx
 import numpy as np
 import pytest
-from support.models import loss_and_gradients, random_batch, tiny_adapted_bert, tiny_bert
+from support.models import loss_and_gradients, outputs, random_batch, tiny_adapted_bert, tiny_bert
 
 from edp_mx.models import lora
 from edp_mx.models.bert import BERTConfig
@@ -16,11 +16,6 @@ from edp_mx.runtime.settings import SettingError
 
 LENGTHS = [3, 1, 5]
 PLACES = ("query", "key", "value", "proj", "ffn_1", "ffn_2")
-
-
-def outputs(model, batch):
-    """States (N, T, H) and pooled (N, H)."""
-    return [out.asnumpy() for out in model.encoder(*model.encoder.inputs(batch, mx.cpu()))]
 
 
 def test_the_model_starts_as_the_frozen_one(generator):

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from golden.make_bert_hidden_states import PIECES, draw
 from support.huggingface import WORDS, assert_same, broken, drawn, write_folder
+from support.refusals import one_sentence
 
 from edp_mx.data.wordpiece import WordPiece
 from edp_mx.errors import UserError
@@ -73,9 +74,8 @@ def test_a_masked_lm_head_that_cannot_be_ours_is_left_aside(tmp_path, caplog, fa
     ],
 )
 def test_broken_tensors_are_refused_by_name(tmp_path, change, told):
-    with pytest.raises(UserError, match=told) as refused:
-        read_checkpoint(write_folder(tmp_path, broken(change)))
-    assert str(tmp_path) in str(refused.value)
+    said = one_sentence(told, read_checkpoint, write_folder(tmp_path, broken(change)))
+    assert str(tmp_path) in said
 
 
 @pytest.mark.parametrize(("tokenizer", "lowercase"), [
@@ -130,6 +130,5 @@ def test_exact_gelu_is_known_by_its_other_name(tmp_path):
     ],
 )
 def test_other_models_are_refused_by_name(tmp_path, settings, told):
-    with pytest.raises(UserError, match=told) as refused:
-        read_checkpoint(write_folder(tmp_path, settings=settings))
-    assert str(tmp_path) in str(refused.value) and "\n" not in str(refused.value)
+    said = one_sentence(told, read_checkpoint, write_folder(tmp_path, settings=settings))
+    assert str(tmp_path) in said
