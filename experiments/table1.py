@@ -10,9 +10,8 @@ import argparse
 import math
 import os
 import sys
-from contextlib import closing
 from pathlib import Path
-from typing import Callable, List, Sequence
+from typing import Sequence
 
 from edp_mx.attacks.membership.lira.likelihood import check_shadow_count
 from edp_mx.cli.console import add_overrides, add_wide, require_at_least, show, whole
@@ -26,11 +25,9 @@ from edp_mx.runtime.progress import start_logging
 from experiments.command import main
 from experiments.pages.table1_page import table1_page
 from experiments.records import GRIDS
-from experiments.tables.attacks import attack_cells, attacks_not_made, shadow_cells, want_runs
-from experiments.tables.cells import Cell, Request, cells_of, find_for_cell
-from experiments.tables.fill import fill, look_up
+from experiments.tables.attacks import make, shadow_cells
+from experiments.tables.cells import Request, Table, cells_of
 from experiments.tables.methods import CORPORA, FAMILIES, METHODS
-from experiments.tables.trainings import Trainings
 
 EXAMPLES = """\
 examples:
@@ -88,11 +85,11 @@ def run(arguments: argparse.Namespace) -> int:
     """Train the missing runs and print the table."""
     if int(os.environ.get("HOROVOD_SIZE", "1")) > 1:
         raise UserError("experiments.table1 starts the workers itself: leave out horovodrun")
+    folder, records = arguments.runs, arguments.records
     request = _request(arguments)
-    cells, shadows = cells_of(request), shadow_cells(request)
+    table = Table(request, cells_of(request), shadow_cells(request), folder, records)
     start_logging(is_first=True)
     keep_private()
-    folder, records = arguments.runs, arguments.records
     if not arguments.dry_run:
         refuse_unwritable(records / "of a run")
     if arguments.out:
@@ -100,50 +97,22 @@ def run(arguments: argparse.Namespace) -> int:
     grids = records_below(arguments.grids)
 
     def page(said: Sequence[str] = ()) -> str:
-        attacks = collect_attacks([path for path in (records, folder) if path.exists()])
-        text = table1_page(request, cells, attacks, said, grids)
+        attacks = collect_attacks([records, folder])
+        text = table1_page(request, table.cells, attacks, said, grids)
         if arguments.out:
             write_text(arguments.out, text)
         return text
 
-    said = _fill(arguments, request, cells, shadows, on_end=page)
+    said = make(
+        table,
+        Budget(Limits(hours=arguments.budget_hours, at_once=arguments.workers_at_once)),
+        is_retried=arguments.retry,
+        is_read_only=arguments.dry_run,
+        makes_again=arguments.retrain,
+        on_end=page,
+    )
     show(page(said).rstrip(), is_wide=arguments.wide)
     return 0
-
-
-def _fill(
-    arguments: argparse.Namespace,
-    request: Request,
-    cells: Sequence[Cell],
-    shadows: Sequence[Cell],
-    *,
-    on_end: Callable[[], object],
-) -> List[str]:
-    """Train and attack the missing runs that were asked for; return which attacks are not made.
-
-    Args:
-        on_end: called after each training and each attack.
-    """
-    folder, records = arguments.runs, arguments.records
-    trainings = Trainings(
-        folder,
-        workers=request.workers,
-        records=[records],
-        is_retried=arguments.retry,
-        find=find_for_cell,
-        is_read_only=arguments.dry_run,
-    )
-    budget = Budget(Limits(hours=arguments.budget_hours, at_once=arguments.workers_at_once))
-    with closing(trainings):
-        look_up([*cells, *shadows], trainings)
-        if arguments.retrain:
-            want_runs(request, cells, shadows, folder, records)
-        if arguments.dry_run:
-            return attacks_not_made(request, cells, shadows, folder, records)
-        fill(cells, shadows, trainings, budget, records=records, on_end=on_end)
-        return attack_cells(
-            request, cells, shadows, trainings, budget, records=records, on_end=on_end
-        )
 
 
 def _request(arguments: argparse.Namespace) -> Request:

@@ -9,7 +9,6 @@ nothing.
 import argparse
 import math
 import sys
-from contextlib import closing
 from itertools import product
 from pathlib import Path
 from typing import Dict, Iterator, List, Sequence, Tuple
@@ -21,12 +20,11 @@ from edp_mx.runtime.files import write_text
 from edp_mx.runtime.progress import start_logging
 from experiments.command import main
 from experiments.pages.tradeoff import Curve, Point, draw, page
-from experiments.tables.attacks import attack_cells, shadow_cells, want_runs
-from experiments.tables.cells import Cell, Request, cells_of, find_for_cell
-from experiments.tables.fill import fill, look_up, problems
+from experiments.tables.attacks import make, shadow_cells
+from experiments.tables.cells import Cell, Request, Table, cells_of
+from experiments.tables.fill import problems
 from experiments.tables.methods import FAMILIES, Method
 from experiments.tables.query import all_measurements, entry_of, successes_of
-from experiments.tables.trainings import Trainings
 
 PAGE, PICTURE = Path("results/tradeoff.md"), Path("docs/pictures/tradeoff.png")
 RECORDS, RUNS = Path("results/tradeoff"), Path("runs/tradeoff")
@@ -129,22 +127,12 @@ def requests_of(arguments: argparse.Namespace) -> Iterator[Request]:
 
 def train(request: Request, cells: Sequence[Cell], arguments: argparse.Namespace) -> List[str]:
     """Train and attack the points without a record; return the missing ones."""
-    shadows = shadow_cells(request)
-    trainings = Trainings(
-        arguments.runs,
-        workers=request.workers,
-        records=[RECORDS],
-        find=find_for_cell,
+    said = make(
+        Table(request, cells, shadow_cells(request), arguments.runs, RECORDS),
+        Budget(Limits(hours=arguments.budget_hours)),
         is_read_only=arguments.dry_run,
+        makes_again=not arguments.dry_run,
     )
-    said: List[str] = []
-    with closing(trainings):
-        look_up([*cells, *shadows], trainings)
-        if not arguments.dry_run:
-            want_runs(request, cells, shadows, arguments.runs, RECORDS)
-            budget = Budget(Limits(hours=arguments.budget_hours, at_once=1))
-            fill(cells, shadows, trainings, budget, records=RECORDS)
-            said = attack_cells(request, cells, shadows, trainings, budget, records=RECORDS)
     return [*problems(cells), *said]
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from contextlib import closing
 from pathlib import Path
 from typing import Callable, Dict, Iterator, List, NamedTuple, Optional, Sequence, Set, Tuple
 
@@ -13,8 +14,8 @@ from edp_mx.runs.run_directory import RunDirectory
 from edp_mx.runs.sweep.budget import Budget
 from edp_mx.runs.sweep.processes import log_of
 from edp_mx.runs.sweep.trial import last_sentence
-from experiments.tables.cells import Cell, Request, cells_of
-from experiments.tables.fill import lines_of, runs_below
+from experiments.tables.cells import Cell, Request, Table, cells_of
+from experiments.tables.fill import fill, lines_of, look_up, runs_below
 from experiments.tables.trainings import Trainings
 
 Made = Set[Tuple[str, str]]  # attacks: the run's id, and their name
@@ -61,19 +62,47 @@ def shadow_cells(request: Request) -> List[Cell]:
     return [cell for cell in wanted if cell.corpus not in is_there]
 
 
-def want_runs(
-    request: Request, cells: Sequence[Cell], shadows: Sequence[Cell], folder: Path, records: Path
-) -> None:
+def make(
+    table: Table,
+    budget: Budget,
+    *,
+    is_retried: bool = False,
+    is_read_only: bool = False,
+    makes_again: bool = True,
+    on_end: Callable[[], object] = lambda: None,
+) -> List[str]:
+    """Train what a table lacks, attack its runs, and return which attacks are not made, and why.
+
+    Args:
+        is_retried: train failed runs again.
+        is_read_only: give each cell its records, and train and attack nothing.
+        makes_again: train runs again that an attack needs and of which only the records are left.
+        on_end: called after each training and each attack.
+    """
+    trainings = Trainings(
+        table.runs,
+        workers=table.request.workers,
+        kept=table.records,
+        is_retried=is_retried,
+        is_read_only=is_read_only,
+    )
+    with closing(trainings):
+        look_up(table.trainings, trainings)
+        if makes_again:
+            want_runs(table)
+        if is_read_only:
+            return attacks_not_made(table)
+        fill(table, trainings, budget, on_end)
+        return attack_cells(table, trainings, budget, on_end)
+
+
+def want_runs(table: Table) -> None:
     """Have the runs made again that an attack lacks and of which only the records are left.
 
     Attacks for which a file is missing, such as a warm start, are left out.
-
-    Args:
-        folder: of the runs.
-        records: the folder of the records of attacks.
     """
-    here, made = runs_below(folder), _made([records, folder], request.lira)
-    for attack in _attacks(request, cells, shadows):
+    here, made = runs_below(table.runs), _made([table.records, table.runs], table.request.lira)
+    for attack in _attacks(table):
         both = (attack.target, attack.helper)
         if attack.is_among(made) or not all(_can_be_here(cell, here) for cell in both):
             continue
@@ -91,14 +120,7 @@ def _can_be_here(cell: Cell, here: Dict[str, Path]) -> bool:
 
 
 def attack_cells(
-    request: Request,
-    cells: Sequence[Cell],
-    shadows: Sequence[Cell],
-    trainings: Trainings,
-    budget: Budget,
-    *,
-    records: Path,
-    on_end: Callable[[], object] = lambda: None,
+    table: Table, trainings: Trainings, budget: Budget, on_end: Callable[[], object] = lambda: None
 ) -> List[str]:
     """Make the attacks on a table's runs that have no record yet, and keep their outcomes.
 
@@ -107,23 +129,21 @@ def attack_cells(
     methods by the same ones.
 
     Args:
-        shadows: from `shadow_cells`, trained.
-        records: the folder to keep the records of attacks in.
         on_end: told after each attack.
 
     Returns:
         Why attacks were not made or failed: one line for all with the same reason.
     """
-    here = runs_below(trainings.folder)
+    here = runs_below(table.runs)
     said = []
-    for attack in _lacking(request, cells, shadows, here, [records, trainings.folder]):
+    for attack in _lacking(table, here):
         problem = _obstacle(attack, here)
         if not problem and not budget.permits():
             problem = "not made yet"
         run, helper = _run_of(attack.target, here), _run_of(attack.helper, here)
         if not problem and run is not None and helper is not None:
-            options = attack.options(helper, request, budget.at_once)
-            problem = _attack(run, options, trainings, records)
+            options = attack.options(helper, table.request, budget.at_once)
+            problem = _attack(run, options, trainings, table.records)
             on_end()
         if problem:
             said.append((attack.target, f"{_NAMES[attack.name]}: {problem}"))
@@ -139,34 +159,23 @@ def _attack(run: RunDirectory, options: List[str], trainings: Trainings, records
     return ""
 
 
-def attacks_not_made(
-    request: Request, cells: Sequence[Cell], shadows: Sequence[Cell], folder: Path, records: Path
-) -> List[str]:
+def attacks_not_made(table: Table) -> List[str]:
     """Return the attacks without a record, and their needs, as `attack_cells` does."""
-    here = runs_below(folder)
-    lacking = _lacking(request, cells, shadows, here, [records, folder])
+    here = runs_below(table.runs)
     return lines_of(
         (each.target, f"{_NAMES[each.name]}: {_obstacle(each, here) or 'not made yet'}")
-        for each in lacking
+        for each in _lacking(table, here)
     )
 
 
-def _lacking(
-    request: Request,
-    cells: Sequence[Cell],
-    shadows: Sequence[Cell],
-    here: Dict[str, Path],
-    places: Sequence[Path],
-) -> List[Attack]:
-    """Return the attacks that none of a cell's runs has.
+def _lacking(table: Table, here: Dict[str, Path]) -> List[Attack]:
+    """The attacks that none of a cell's runs has.
 
     Where LiRA lacks a run, its shadow models may be wanted although their own run's is made.
-
-    Args:
-        places: where records of attacks are, and runs that were attacked.
     """
-    made = _made(places, request.lira)
-    attacks = [(each, each.is_among(made)) for each in _attacks(request, cells, shadows)]
+    lira = table.request.lira
+    made = _made([table.records, table.runs], lira)
+    attacks = [(each, each.is_among(made)) for each in _attacks(table)]
     lenders = {
         each.helper.name
         for each, is_made in attacks
@@ -177,7 +186,7 @@ def _lacking(
         run = _run_of(attack.target, here)
         if run is None or not attack.is_on_itself or attack.target.name not in lenders:
             return False
-        return not attack.is_among(_made([run.path], request.lira))
+        return not attack.is_among(_made([run.path], lira))
 
     return [each for each, is_made in attacks if not is_made or lacks_models(each)]
 
@@ -192,18 +201,15 @@ def _obstacle(attack: Attack, here: Dict[str, Path]) -> str:
     return "of the run, or of one that the attack needs, only the record is left; see --retrain"
 
 
-def _attacks(request: Request, cells: Sequence[Cell], shadows: Sequence[Cell]) -> Iterator[Attack]:
+def _attacks(table: Table) -> Iterator[Attack]:
     """Yield the attacks on trained runs, SGD's LiRA before the attacks that use its models."""
-    sgd = {
-        (cell.corpus, cell.family, cell.seed): cell
-        for cell in (*shadows, *cells)
-        if cell.method == "sgd"
-    }
-    trained = [cell for cell in cells if cell.trial.records]
-    if request.is_attacked:
+    every = (*table.shadows, *table.cells)
+    sgd = {(each.corpus, each.family, each.seed): each for each in every if each.method == "sgd"}
+    trained = [cell for cell in table.cells if cell.trial.records]
+    if table.request.is_attacked:
         for cell in trained:
             yield Attack(cell, "shadow", sgd[OTHER_CORPUS[cell.corpus], cell.family, cell.seed])
-    if request.lira:
+    if table.request.lira:
         lenders = [sgd[cell.corpus, cell.family, cell.seed] for cell in trained]
         for cell in {each.name: each for each in lenders}.values():
             yield Attack(cell, "lira", cell)
@@ -214,12 +220,8 @@ def _attacks(request: Request, cells: Sequence[Cell], shadows: Sequence[Cell]) -
 
 def _made(places: Sequence[Path], lira: int) -> Made:
     """The attacks that were made; LiRA's only with so many shadow models or more."""
-    found = collect_attacks(places)
-    return {
-        (each.run, each.attack)
-        for each in found
-        if each.attack != "lira" or (each.shadows or 0) >= lira
-    }
+    return {(each.run, each.attack) for each in collect_attacks(places)
+            if each.attack != "lira" or (each.shadows or 0) >= lira}  # fmt: skip
 
 
 def _run_of(cell: Cell, here: Dict[str, Path]) -> Optional[RunDirectory]:

@@ -78,6 +78,27 @@ class Cell(NamedTuple):
         return f"{self.corpus}_{self.family}_{self.method}, seed {self.seed}"
 
 
+class Table(NamedTuple):
+    """The trainings of a table.
+
+    Attributes:
+        shadows: the SGD cells that its attacks need beside its own.
+        runs: the folder of the run directories.
+        records: the folder in which the records of runs and attacks are looked for, and kept.
+    """
+
+    request: Request
+    cells: Sequence[Cell]
+    shadows: Sequence[Cell]
+    runs: Path
+    records: Path
+
+    @property
+    def trainings(self) -> List[Cell]:
+        """All of them."""
+        return [*self.cells, *self.shadows]
+
+
 def cells_of(request: Request) -> List[Cell]:
     """Return the trainings of a table: all methods with the first seed, then with the next.
 

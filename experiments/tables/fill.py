@@ -12,7 +12,7 @@ from edp_mx.runs.records import collect
 from edp_mx.runs.run_directory import RunDirectory
 from edp_mx.runs.sweep.budget import Budget
 from edp_mx.runs.sweep.processes import Ended
-from experiments.tables.cells import Cell
+from experiments.tables.cells import Cell, Table, find_for_cell
 from experiments.tables.trainings import TableTrial, Trainings
 
 logger = logging.getLogger(f"edp_mx.{__name__}")  # whose lines are shown
@@ -24,14 +24,14 @@ def look_up(cells: Sequence[Cell], trainings: Trainings) -> None:
     """Give each cell its records, or the reason why it has none and cannot be trained."""
     for cell in cells:
         trial = cell.trial
-        trainings.look_up(trial)
-        if trial.config is not None and not trial.records:
-            absent = absent_files(trial.config)
-            if absent:
-                named = ", ".join(f"{key}: {path}" for key, path in absent.items())
-                trial.error = (
-                    f"needs missing files ({named}); docs/tables.md shows how to make them"
-                )
+        if trial.config is None:
+            continue
+        trial.records = find_for_cell(trainings.records, trial.config, workers=trainings.workers)
+        trial.error = None if trial.records else trainings.failures.get(trial.hash)
+        absent = {} if trial.records else absent_files(trial.config)
+        if absent:
+            named = ", ".join(f"{key}: {path}" for key, path in absent.items())
+            trial.error = f"needs missing files ({named}); docs/tables.md shows how to make them"
 
 
 def runs_below(folder: Path) -> Dict[str, Path]:
@@ -41,32 +41,24 @@ def runs_below(folder: Path) -> Dict[str, Path]:
 
 
 def fill(
-    cells: Sequence[Cell],
-    shadows: Sequence[Cell],
-    trainings: Trainings,
-    budget: Budget,
-    *,
-    records: Path,
-    on_end: Callable[[], object] = lambda: None,
+    table: Table, trainings: Trainings, budget: Budget, on_end: Callable[[], object] = lambda: None
 ) -> None:
-    """Train the cells that have no record, as far as the budget goes, and keep their records.
+    """Train what has no record, shadows last, as far as the budget goes, and keep the records.
 
-    Kept are also those of their runs, and of attacks on these, that a killed call left behind.
+    Kept are also those of the runs, and of attacks on these, that a killed call left behind.
 
     Args:
-        shadows: trained after them.
-        records: the folder to keep them in.
         on_end: told after each training.
     """
-    trials = [cell.trial for cell in (*cells, *shadows)]
+    trials = [cell.trial for cell in table.trainings]
     wanted = {run_id(record) for trial in trials for record in trial.records}
-    for its_id, place in runs_below(trainings.folder).items():
+    for its_id, place in runs_below(table.runs).items():
         if its_id in wanted:
-            keep_whole(RunDirectory(place), records)
+            keep_whole(RunDirectory(place), table.records)
 
     def ended(one: Ended[TableTrial]) -> None:
         if not one.trial.error:
-            keep_whole(one.run, records)
+            keep_whole(one.run, table.records)
         on_end()
 
     trainings.train(trials, budget, on_end=ended)

@@ -9,10 +9,9 @@ import os
 import time
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any, Callable, Dict, Iterable, Iterator, List, Optional, Sequence
+from typing import IO, Any, Callable, Dict, Iterator, Optional, Sequence
 
-from edp_mx.runs.file_types import Record
-from edp_mx.runs.record import record_of, records_like
+from edp_mx.runs.record import record_of
 from edp_mx.runs.records import collect
 from edp_mx.runs.sweep.budget import Budget, locked
 from edp_mx.runs.sweep.processes import Ended, start, train_all
@@ -44,10 +43,13 @@ class Trainings:
     Args:
         folder: for the runs, with a journal of failures.
         workers: Horovod workers of each run.
-        records: folders with records of other runs; a missing one is left out.
+        kept: the folder with records of other runs, if it is there.
         is_retried: train failed runs again.
-        find: returns the records of a configuration among those that are known.
         is_read_only: look records up beside another process; nothing can be trained.
+
+    Attributes:
+        records: of all runs that are known.
+        failures: the errors of trials that failed, by hash.
     """
 
     def __init__(
@@ -55,32 +57,24 @@ class Trainings:
         folder: Path,
         *,
         workers: int,
-        records: Sequence[Path],
+        kept: Path,
         is_retried: bool = False,
-        find: Callable[..., Iterable[Record]] = records_like,
         is_read_only: bool = False,
     ) -> None:
-        self.folder, self.workers, self._find = folder, workers, find
+        self.folder, self.workers = folder, workers
         self._lock: Optional[IO[str]] = None
         if not is_read_only:
             folder.mkdir(parents=True, exist_ok=True, mode=0o700)
             self._lock = locked(folder / ".lock")
-        self._journal = Journal(folder / "journal.jsonl")
-        self._failures = {} if is_retried else self._journal.failures()
-        places = [path for path in (folder, *records) if path.exists()]
-        found = [each.record for each in collect(places) if each.record.hash]
-        self._records: List[Record] = found
+        self._journal = folder / "journal.jsonl"
+        self.failures = {} if is_retried else _failures_in(self._journal)
+        places = [path for path in (folder, kept) if path.exists()]
+        self.records = [each.record for each in collect(places) if each.record.hash]
 
     def close(self) -> None:
         """Let another process work in the folder."""
         if self._lock is not None:
             self._lock.close()
-
-    def look_up(self, trial: TableTrial) -> None:
-        """Give a trial its records, or the error of its last attempt, where there is one."""
-        if trial.config is not None:
-            trial.records = list(self._find(self._records, trial.config, workers=self.workers))
-            trial.error = None if trial.records else self._failures.get(trial.hash)
 
     def train(
         self,
@@ -103,7 +97,7 @@ class Trainings:
             for trial in waiting:
                 if not budget.permits():
                     return
-                self._journal.add("begun", trial)
+                _write_down(self._journal, "begun", trial)
                 yield trial
 
         for ended in train_all(
@@ -133,39 +127,30 @@ class Trainings:
         if ended.code == 0 and run.has("record"):
             record, trial.is_wanted_again = record_of(run), False
             trial.records.append(record)
-            self._records.append(record)
-            self._journal.add("finished", trial, seconds=round(ended.seconds, 1))
+            self.records.append(record)
+            _write_down(self._journal, "finished", trial, seconds=round(ended.seconds, 1))
             return
         trial.error = ended.error
-        self._journal.add("failed", trial, error=trial.error)
+        _write_down(self._journal, "failed", trial, error=trial.error)
 
 
-class Journal:
-    """The events of a folder of runs, one per line; a torn last line is left out.
+def _write_down(journal: Path, event: str, trial: TableTrial, **facts: Any) -> None:
+    """Append a line, on disk when this returns."""
+    date = time.strftime("%Y-%m-%dT%H:%M:%S")
+    line = {"date": date, "event": event, "hash": trial.hash, "set": trial.values, **facts}
+    torn = journal.exists() and not journal.read_bytes().endswith(b"\n")
+    with open(journal, "a", encoding="utf-8") as file:
+        file.write("\n" * torn + json.dumps(line, ensure_ascii=False) + "\n")
+        file.flush()
+        os.fsync(file.fileno())
 
-    Which trials are finished stands in their records; the journal knows those that failed.
-    """
 
-    def __init__(self, path: Path) -> None:
-        self._path = path
-
-    def add(self, event: str, trial: TableTrial, **facts: Any) -> None:
-        """Append a line, on disk when this returns."""
-        date = time.strftime("%Y-%m-%dT%H:%M:%S")
-        line = {"date": date, "event": event, "hash": trial.hash, "set": trial.values, **facts}
-        torn = self._path.exists() and not self._path.read_bytes().endswith(b"\n")
-        with open(self._path, "a", encoding="utf-8") as file:
-            file.write("\n" * torn + json.dumps(line, ensure_ascii=False) + "\n")
-            file.flush()
-            os.fsync(file.fileno())
-
-    def failures(self) -> Dict[str, str]:
-        """Return the errors of the trials that failed, by hash."""
-        found: Dict[str, str] = {}
-        text = self._path.read_bytes() if self._path.exists() else b""
-        for line in text.splitlines():
-            with contextlib.suppress(ValueError, KeyError, TypeError):
-                row = parse_json(line)
-                if row["event"] == "failed":
-                    found[str(row["hash"])] = str(row["error"])
-        return found
+def _failures_in(journal: Path) -> Dict[str, str]:
+    """The errors of the trials that failed, by hash; records say which are finished."""
+    found: Dict[str, str] = {}
+    for line in journal.read_bytes().splitlines() if journal.exists() else ():
+        with contextlib.suppress(ValueError, KeyError, TypeError):  # a torn line
+            row = parse_json(line)
+            if row["event"] == "failed":
+                found[str(row["hash"])] = str(row["error"])
+    return found

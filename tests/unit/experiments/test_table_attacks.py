@@ -21,7 +21,7 @@ from edp_mx.runs.run_directory import RunDirectory
 from edp_mx.runs.sweep.budget import Budget, Limits
 from edp_mx.runtime.structured import unstructure
 from experiments.tables.attacks import attack_cells, attacks_not_made, shadow_cells, want_runs
-from experiments.tables.cells import Request, cells_of
+from experiments.tables.cells import Request, Table, cells_of
 from experiments.tables.fill import fill
 
 
@@ -66,6 +66,12 @@ class Trainings:
         return 0
 
 
+def table_of(request, folder, **changes):
+    """The trainings of a request, whose runs and records are in two folders below one."""
+    places = folder / "runs", folder / "records"
+    return Table(request, cells_of(request), shadow_cells(request), *places)._replace(**changes)
+
+
 @pytest.fixture
 def request_():
     methods = ("sgd", "edp_none")
@@ -73,7 +79,8 @@ def request_():
 
 
 def test_each_run_is_attacked_once_by_sgd_on_another_corpus(tmp_path, generator, request_):
-    cells, shadows = cells_of(request_), shadow_cells(request_)
+    table = table_of(request_, tmp_path)
+    cells, shadows = table.cells, table.shadows
     assert [(s.corpus, s.method, s.seed) for s in shadows] == [
         ("snips", "sgd", 0),
         ("snips", "sgd", 1),
@@ -81,11 +88,11 @@ def test_each_run_is_attacked_once_by_sgd_on_another_corpus(tmp_path, generator,
     runs = {
         each.name: str(finished(tmp_path / "runs", each).path) for each in (*cells, *shadows[:1])
     }
-    trainings, records = Trainings(tmp_path / "runs", generator), tmp_path / "records"
+    trainings, records = Trainings(table.runs, generator), table.records
 
     def attack(hours=math.inf):
         budget = Budget(Limits(hours=hours))
-        return attack_cells(request_, cells, shadows, trainings, budget, records=records)
+        return attack_cells(table, trainings, budget)
 
     said = attack()
     shadow = runs["snips_clc_sgd, seed 0"]
@@ -100,8 +107,7 @@ def test_each_run_is_attacked_once_by_sgd_on_another_corpus(tmp_path, generator,
     spent = attack(hours=0.0)
     assert spent == ["atis_clc (sgd, edp_none), seed 1: the paper's attack: not made yet"]
     assert len(trainings.made) == 2
-    folders = tmp_path / "runs", records
-    assert attacks_not_made(request_, cells, shadows, *folders) == spent
+    assert attacks_not_made(table) == spent
     (failed,) = attack()
     assert failed == "atis_clc (sgd), seed 1: the paper's attack: the shadow has diverged"
     assert len(trainings.made) == 4  # the first two are not made again
@@ -123,7 +129,7 @@ def test_each_run_is_attacked_once_by_sgd_on_another_corpus(tmp_path, generator,
         "only the record is left; see --retrain"
     )
     assert not any(each.trial.is_open for each in (*cells, *shadows))
-    want_runs(request_, cells, shadows, tmp_path / "runs", records)
+    want_runs(table)
     wanted = {each.name for each in (*cells, *shadows) if each.trial.is_open}
     assert wanted == {"atis_clc_sgd, seed 1", "snips_clc_sgd, seed 1"}
     (sgd,) = (each for each in cells if each.name == "atis_clc_sgd, seed 1")
@@ -132,7 +138,7 @@ def test_each_run_is_attacked_once_by_sgd_on_another_corpus(tmp_path, generator,
     data = replace(sgd.trial.config.data, embeddings=lacking)
     sgd.trial.config = replace(sgd.trial.config, data=data)
     shadows[1].trial.is_wanted_again = False
-    want_runs(request_, cells, shadows, tmp_path / "runs", records)
+    want_runs(table)
     assert not sgd.trial.is_open  # it could not be trained
     assert not shadows[1].trial.is_open  # which nothing else needs
 
@@ -140,23 +146,24 @@ def test_each_run_is_attacked_once_by_sgd_on_another_corpus(tmp_path, generator,
 def test_a_run_that_is_made_again_for_one_attack_keeps_the_others(tmp_path, generator, request_):
     """LiRA lacks a run, whose attack by the shadow was made before: the shadow is not needed."""
     request_ = request_._replace(seeds=(0,))
-    cells, shadows = cells_of(request_), shadow_cells(request_)
+    table = table_of(request_, tmp_path)
+    cells, shadows = table.cells, table.shadows
     for each in (*cells, *shadows):
         finished(tmp_path / "runs", each)
-    trainings, records = Trainings(tmp_path / "runs", generator), tmp_path / "records"
-    attack_cells(request_, cells, shadows, trainings, Budget(Limits()), records=records)
+    trainings, records = Trainings(table.runs, generator), table.records
+    attack_cells(table, trainings, Budget(Limits()))
     shutil.rmtree(tmp_path / "runs")
-    want_runs(request_, cells, shadows, tmp_path / "runs", records)
+    want_runs(table)
     assert not any(each.trial.is_open for each in (*cells, *shadows))
     for is_attacked in (False, True):
-        both = request_._replace(lira=16, is_attacked=is_attacked)
-        want_runs(both, cells, shadows, tmp_path / "runs", records)
+        both = table._replace(request=request_._replace(lira=16, is_attacked=is_attacked))
+        want_runs(both)
         assert all(each.trial.is_open for each in cells) and not shadows[0].trial.is_open
     for each in cells:
         each.trial.is_wanted_again = False
         finished(tmp_path / "runs", each, date="2030-01-01")
     trainings.made.clear()
-    assert attack_cells(both, cells, shadows, trainings, Budget(Limits()), records=records) == []
+    assert attack_cells(both, trainings, Budget(Limits())) == []
     assert [words[1] for words in trainings.made] == ["--lira", "--shadows-of"]
     first, second = (run_id(each) for each in cells[0].trial.records)
     made = [(each.run, each.attack) for each in collect_attacks([records])]
@@ -168,8 +175,8 @@ def test_a_shadow_that_is_trained_again_is_a_second_run_and_lends_new_shadow_mod
 ):
     """LiRA on the SGD run has a record, but its shadow models are gone, and eDP-SGD needs them."""
     request_ = request_._replace(methods=("edp_none",), seeds=(0,), is_attacked=False, lira=16)
-    (cell,), (sgd,) = cells_of(request_), shadow_cells(request_)
-    folder, records = tmp_path / "runs", tmp_path / "records"
+    table = table_of(request_, tmp_path)
+    (cell,), (sgd,), folder, records = table[1:]
     run = finished(folder, sgd)
     trainings = Trainings(folder, generator)
     trainings.run(["attack", str(run.path), "--lira", "16"], None)
@@ -178,11 +185,11 @@ def test_a_shadow_that_is_trained_again_is_a_second_run_and_lends_new_shadow_mod
     assert len(before) == 2
     shutil.rmtree(folder)
     finished(folder, cell)
-    want_runs(request_, [cell], [sgd], folder, records)
+    want_runs(table)
     assert sgd.trial.is_open
     run = finished(folder, sgd, date="2030-01-01")
     trainings.made.clear()
-    assert attack_cells(request_, [cell], [sgd], trainings, Budget(Limits()), records=records) == []
+    assert attack_cells(table, trainings, Budget(Limits())) == []
     assert [words[1:] for words in trainings.made] == [
         ("--lira", "16"),
         ("--shadows-of", str(run.path)),
@@ -195,20 +202,21 @@ def test_lira_by_fewer_shadow_models_than_are_asked_for_does_not_count(
     tmp_path, generator, request_
 ):
     request_ = request_._replace(methods=("sgd",), seeds=(0,), is_attacked=False, lira=16)
-    cells = cells_of(request_)
-    finished(tmp_path / "runs", cells[0])
-    trainings, records = Trainings(tmp_path / "runs", generator), tmp_path / "records"
+    table = table_of(request_, tmp_path, shadows=[])
+    finished(table.runs, table.cells[0])
+    trainings = Trainings(table.runs, generator)
     for count, made in ((16, 1), (8, 1), (64, 2)):
-        more = request_._replace(lira=count)
-        assert attack_cells(more, cells, [], trainings, Budget(Limits()), records=records) == []
+        more = table._replace(request=request_._replace(lira=count))
+        assert attack_cells(more, trainings, Budget(Limits())) == []
         assert len(trainings.made) == made
 
 
 def test_what_a_killed_call_left_is_kept_beside_the_run_before_and_the_attacks_on_it(
     tmp_path, generator, request_
 ):
-    cell = cells_of(request_)[0]
-    folder, records = tmp_path / "runs", tmp_path / "records"
+    table = table_of(request_, tmp_path, shadows=[])
+    cell, folder, records = table.cells[0], table.runs, table.records
+    table = table._replace(cells=[cell])
     trainings = Trainings(folder, generator)
     run = finished(folder, cell)
     trainings.run(["attack", str(run.path), "--shadow", "x"], None)
@@ -217,7 +225,7 @@ def test_what_a_killed_call_left_is_kept_beside_the_run_before_and_the_attacks_o
     shutil.rmtree(folder)
     finished(folder, cell, date="2030-01-01")
     for _ in range(2):
-        fill([cell], [], trainings, Budget(Limits()), records=records)
+        fill(table, trainings, Budget(Limits()))
         after = sum(lines_in(records), [])
         assert set(before) < set(after) and len(after) == 3
     (new,) = set(after) - set(before)
@@ -232,13 +240,14 @@ def test_lira_trains_its_shadow_models_once_and_all_methods_take_them(
 ):
     """Also where the table does not ask for SGD, whose settings the shadow models have."""
     request_ = request_._replace(methods=methods, seeds=(0,), is_attacked=False, lira=16)
-    cells, shadows = cells_of(request_), shadow_cells(request_)
+    table = table_of(request_, tmp_path)
+    cells, shadows = table.cells, table.shadows
     assert [s.name for s in shadows] == ["atis_clc_sgd, seed 0"] * ("sgd" not in methods)
     runs = {each.name: str(finished(tmp_path / "runs", each).path) for each in (*shadows, *cells)}
-    trainings, records = Trainings(tmp_path / "runs", generator), tmp_path / "records"
+    trainings, records = Trainings(table.runs, generator), table.records
     for _ in range(2):
         budget = Budget(Limits(at_once=2))
-        assert attack_cells(request_, cells, shadows, trainings, budget, records=records) == []
+        assert attack_cells(table, trainings, budget) == []
     sgd, private = runs["atis_clc_sgd, seed 0"], runs["atis_clc_edp_none, seed 0"]
     assert trainings.made == [(sgd, "--lira", "16"), (private, "--shadows-of", sgd)]
     assert [json.loads(line)["attack"] for line in lines_in(records)[1]] == ["lira", "lira"]

@@ -17,6 +17,7 @@ from experiments.tables.fill import look_up, problems
 from experiments.tables.methods import CORPORA, FAMILIES, METHODS, method_of
 from experiments.tables.paper import DECAY_RATES, TABLE_1
 from experiments.tables.query import query
+from experiments.tables.trainings import Trainings
 
 RECORDS = ROOT / "results"
 
@@ -145,17 +146,10 @@ def test_a_record_answers_for_a_cell_whose_checkpoint_is_not_on_this_machine():
     assert find_for_cell(old, one.trial.config, workers=1) == []
 
 
-class Nothing:
-    """A folder without runs."""
-
-    def look_up(self, trial):
-        trial.records = []
-
-
 def test_a_cell_that_lacks_a_checkpoint_is_listed_and_not_trained(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     cells = [cell("sgd"), cell("sgd", family="bert")]
-    look_up(cells, Nothing())
+    look_up(cells, Trainings(tmp_path, workers=1, kept=tmp_path, is_read_only=True))
     assert [each.trial.is_open for each in cells] == [True, False]
     waits, lacks = problems(cells)
     assert waits == "atis_clc (sgd), seed 0: not trained yet"
