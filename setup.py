@@ -115,6 +115,7 @@ setup(
             "models/quick/native/*",
             "reports/templates/*",
             "runs/*.jinja",
+            "runs/*.md",
             "runs/exported/shipped/*.py",
             "runtime/kernels.c",
             "runtime/numbers.h",

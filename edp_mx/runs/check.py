@@ -35,17 +35,22 @@ def check_files(
 
     Neither the corpus nor the words are read, and no ε is counted: see `check`.
     """
+    check_numbers(config, num_workers)
+    refuse_private_lists(config.data)
+    if not is_made(config.data):
+        find_corpus(config.data)
+    if resumed is not None and config.privacy.mechanism != "none":
+        _ledger_of(resumed)
+
+
+def check_numbers(config: ExperimentConfig, num_workers: int) -> None:
+    """Refuse a batch that these workers cannot share."""
     check_sizes(
         config.privacy.sampler,
         batch_size=config.training.batch_size,
         num_workers=num_workers,
         micro_batches_per_worker=config.privacy.micro_batches_per_worker,
     )
-    refuse_private_lists(config.data)
-    if not is_made(config.data):
-        find_corpus(config.data)
-    if resumed is not None and config.privacy.mechanism != "none":
-        _ledger_of(resumed)
 
 
 def _ledger_of(run: RunDirectory) -> Optional[Ledger]:

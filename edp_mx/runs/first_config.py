@@ -55,26 +55,19 @@ class Recipe(NamedTuple):
 
 _FINE_TUNING = "configs/model/bert_fine_tuning.yaml"
 _BERT = Recipe(
-    "The heads of a BERT",
-    (_FINE_TUNING, "configs/recipe/heads.yaml"),
-    1 / 3,
-    (110, 110),
+    "The heads of a BERT", (_FINE_TUNING, "configs/recipe/heads.yaml"), 1 / 3, (110, 110)
 )
 RECIPES = {
     "bert": _BERT,
     "encoder": _BERT._replace(
-        what="The heads of a public encoder",
-        files=(_FINE_TUNING, "configs/recipe/encoder.yaml"),
+        what="The heads of a public encoder", files=(_FINE_TUNING, "configs/recipe/encoder.yaml")
     ),
     "encoder_text": _BERT._replace(
         what="The head of a public encoder",
         files=(_FINE_TUNING, "configs/recipe/encoder_text.yaml"),
     ),
     "clc": Recipe(
-        "A small CLC",
-        ("configs/model/clc.yaml", "configs/recipe/clc.yaml"),
-        1 / 4,
-        (60, 20),
+        "A small CLC", ("configs/model/clc.yaml", "configs/recipe/clc.yaml"), 1 / 4, (60, 20)
     ),
 }
 
@@ -121,8 +114,6 @@ class FirstConfig:
     """A configuration that is ready to train, and why it is as it is.
 
     Attributes:
-        path: of the corpus.
-        task: what is learned.
         split: as YAML.
         unit: utterance or user.
         num_units: n, of utterances or of users in the training part.
@@ -216,12 +207,8 @@ def first_config(
     """Propose a configuration for the corpus at a path.
 
     Args:
-        path: of the corpus.
         parts: how many utterances the corpus has in each part of its own.
-        task: what is learned.
-        unit: utterance or user.
-        epsilon: that is to hold.
-        delta: at which; None for 1/(2n).
+        epsilon: that is to hold, at `delta`; None for 1/(2n).
         progress: put around the utterances of a large corpus that is read for the first time.
         rest: the other attributes of `FirstConfig`.
 

@@ -2,31 +2,35 @@
 
 from __future__ import annotations
 
-from typing import Iterator
+from typing import Iterator, List, Sequence
 
 import numpy as np
 from mxnet import autograd
 
 from edp_mx.config import ExperimentConfig
 from edp_mx.data.batching import Batch
+from edp_mx.data.utterance import Utterance
+from edp_mx.data.vocabulary import Vocabulary
 from edp_mx.dp.accounting.clippings import CLIPPINGS
 from edp_mx.dp.privacy.build_clipping import clipping_for
 from edp_mx.dp.privacy.clipping import Unclipped
 from edp_mx.dp.privacy.flat import FlatGradients
+from edp_mx.dp.privacy.ghost.check import refuse_wrong_on
 from edp_mx.dp.privacy.layer_scales import scales_by_norm, scales_by_size, settle_scales
 from edp_mx.dp.privacy.mechanism import AnyMechanism, Mechanism, WithoutPrivacy
 from edp_mx.dp.privacy.noise import NoiseStream, refuse_equal
+from edp_mx.dp.privacy.norm_clipping import NormClipping
 from edp_mx.dp.privacy.released_scales import scales_by_release
 from edp_mx.dp.sampling.draws import Sampler
 from edp_mx.dp.spending import Spending
 from edp_mx.dp.unit_losses import seed_dropout
 from edp_mx.errors import UserError
-from edp_mx.runs.ghost_check import check_ghost, random_utterances
 from edp_mx.runs.prepare import Prepared
 from edp_mx.runtime.distributed import Workers
 from edp_mx.runtime.progress import Heartbeat, no_heartbeat
 
 PUBLIC_TOKENS = 12  # length of a random utterance
+LENGTHS = (3, 1, 5, 2, 4, 1)  # of those that ghost clipping is tried out on, with padding
 
 
 def build_mechanism(
@@ -158,3 +162,29 @@ def _backward(prepared: Prepared, batch: Batch, factor: float) -> None:
     with autograd.record():
         loss = prepared.model.loss(batch).mean() * factor
     loss.backward()
+
+
+def check_ghost(ghost: NormClipping, prepared: Prepared) -> None:
+    """Refuse ghost clipping that disagrees with the loop on this very network, before a run."""
+    encoded = prepared.encode(random_utterances(prepared.vocabulary, LENGTHS, seed=0x6057))
+    refuse_wrong_on(ghost, prepared.model.loss, encoded.batch, num_records=len(LENGTHS))
+
+
+def random_utterances(
+    vocabulary: Vocabulary, lengths: Sequence[int], *, seed: int
+) -> List[Utterance]:
+    """Return random tokens with random labels, which hold nothing of the data."""
+    generator = np.random.default_rng(np.random.SeedSequence([seed, 0x9A1B]))
+    known = vocabulary.tokenizer.pieces if vocabulary.tokenizer else vocabulary.words
+    return [random_utterance(vocabulary, known, length, generator) for length in lengths]
+
+
+def random_utterance(
+    vocabulary: Vocabulary, words: Sequence[str], length: int, generator: np.random.Generator
+) -> Utterance:
+    """Return tokens drawn from some words, with labels drawn from the vocabulary."""
+    return Utterance(
+        tokens=tuple(map(str, generator.choice(words, length))),
+        slots=tuple(map(str, generator.choice(vocabulary.slots, length))),
+        intent=str(generator.choice(vocabulary.intents)),
+    )

@@ -59,10 +59,7 @@ class Prepared:
         return encoded if self.frozen is None else with_states(encoded, self.frozen)
 
     def above_frozen(
-        self,
-        folder: Path,
-        heartbeat: Heartbeat = no_heartbeat,
-        progress: Progress = no_progress,
+        self, folder: Path, heartbeat: Heartbeat = no_heartbeat, progress: Progress = no_progress
     ) -> Prepared:
         """Return the part of the model above its frozen layers, and what it reads of the corpus.
 

@@ -168,7 +168,7 @@ def _described(run: RunDirectory, results: Results, config: Mapping[str, Any]) -
         workers=run.num_workers(),
         machine=_machine(environment, None),
         corpus_files=None,
-        settings={key: value for key, value in leaves(config) if not _is_path(value)},
+        settings={k: v for k, v in leaves(config) if not str(v).startswith("/")},  # no paths
         by_epoch=by_epoch(rows, task),
         labels=run.load(VocabularyLists).labels if run.has("vocabulary") else None,
     )
@@ -214,10 +214,6 @@ def run_id(record: Record) -> str:
     """
     kept = {key: value for key, value in unstructure(record).items() if key not in _RETOLD}
     return hashlib.sha256(json.dumps(kept, sort_keys=True).encode()).hexdigest()[:16]
-
-
-def _is_path(value: Any) -> bool:
-    return isinstance(value, str) and value.startswith("/")
 
 
 def _validation_scores(

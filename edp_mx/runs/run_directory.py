@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from edp_mx.tasks.task import Task
 
 MODEL = "model"  # the folder of a model in Hugging Face's layout
+_README = Path(__file__).with_name("readme.md")  # a template
 Kind = TypeVar("Kind", bound=AsRead)
 
 
@@ -115,16 +116,15 @@ class RunDirectory:
 
         The `readme` is a template with {name}, {path} and {resume}, the command that resumes it.
         """
-        from edp_mx.runs.readme import README  # here, since an account of ε needs none
-
         is_file = self.path.exists() and not self.path.is_dir()
         if is_file or (self.path.exists() and any(self.path.iterdir())):
             found = "is a file" if is_file else "is not empty"
             raise UserError(f"{self.path} {found}; choose another --run, nothing was changed")
         self.path.mkdir(parents=True, exist_ok=True)
         self.path.chmod(0o700)  # most files below are not private
-        readme, resume = readme or README, resume or self.resume_command(1)
-        write_text(self.path / "README.md", readme.format(name=name, path=self.path, resume=resume))
+        readme = readme or _README.read_text(encoding="utf-8")
+        facts = {"name": name, "path": self.path, "resume": resume or self.resume_command(1)}
+        write_text(self.path / "README.md", readme.format(**facts))
         write_text(self.config, config)
 
     @contextmanager

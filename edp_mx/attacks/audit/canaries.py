@@ -12,7 +12,7 @@ from edp_mx.data.utterance import Utterance
 from edp_mx.data.vocabulary import Vocabulary
 from edp_mx.dp.sampling.draws import Sampler
 from edp_mx.errors import UserError
-from edp_mx.runs.ghost_check import random_utterance
+from edp_mx.runs.mechanism import random_utterance
 
 
 @dataclass(frozen=True)
