@@ -87,7 +87,10 @@ PRIVATE_INPUTS: Dict[str, PrivateInput] = {
 }
 FIXED_SEED_REMEDY = "leave out privacy.insecure_fixed_seed, which is for tests only"
 
-OTHER_MODELS = "other models trained on the same data: their epsilons add up"
+OTHER_MODELS = (
+    "other models trained on the same data: the releases of this training alone were composed; "
+    "`edp-mx budget` composes the ledgers of several"
+)
 ALWAYS_OPEN = (
     "a vocabulary, character set or labels that were called public and were made from private text",
     "which utterances form the training part: it is taken as given (the split looks at labels)",
