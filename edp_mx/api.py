@@ -145,7 +145,6 @@ def attack_and_draw(request: AttackRequest) -> Iterator[Outcome]:
     from edp_mx.attacks.directory import attack_folder
     from edp_mx.attacks.outcomes import outcomes
     from edp_mx.reports.attack_page import write_report
-    from edp_mx.reports.attacks_of_run import parts_of_attacks
     from edp_mx.reports.exposure_page import write_exposure_report
     from edp_mx.reports.run_page import write_run_page
     from edp_mx.runs.run_directory import RunDirectory
@@ -161,7 +160,7 @@ def attack_and_draw(request: AttackRequest) -> Iterator[Outcome]:
         name = outcome["attack"]
         write = write_exposure_report if name == "canaries" else write_report
         write(attack_folder(run, name))
-        write_run_page(run, parts_of_attacks(run))
+        write_run_page(run)
         yield outcome
 
 

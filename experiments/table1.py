@@ -7,15 +7,12 @@ below --runs or --records, is not trained again. Its records are kept in --recor
 from __future__ import annotations
 
 import argparse
-import math
-import os
 import sys
 from pathlib import Path
 from typing import Sequence
 
 from edp_mx.attacks.membership.lira.likelihood import check_shadow_count
-from edp_mx.cli.console import add_overrides, add_wide, require_at_least, show, whole
-from edp_mx.errors import UserError
+from edp_mx.cli.console import add_limits, add_overrides, add_wide, show, whole, workers_of
 from edp_mx.runs.attack_records import collect_attacks
 from edp_mx.runs.record import RECORDS
 from edp_mx.runs.records import records_below
@@ -52,12 +49,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
             help=f"of {', '.join(known)} (all)")  # fmt: skip
     add("--seeds", nargs="+", type=whole, default=[0], metavar="SEED",
         help="one training for each (0)")  # fmt: skip
-    add("--budget-hours", type=float, default=math.inf, metavar="H",
-        help="no training of this call begins after so many hours")  # fmt: skip
-    add("--workers-at-once", type=whole, default=1, metavar="K",
-        help="trainings at the same time (1)")  # fmt: skip
-    add("--workers", type=whole, metavar="NP",
-        help="workers of each training, which share the paper's N = 8 ($NP, or 1)")  # fmt: skip
+    add_limits(parser)
     add("--records", type=Path, default=RECORDS, metavar="FOLDER",
         help=f"records of finished runs, to read and to keep ({RECORDS})")  # fmt: skip
     add("--runs", type=Path, default=Path("runs/table1"), metavar="FOLDER",
@@ -83,8 +75,6 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Train the missing runs and print the table."""
-    if int(os.environ.get("HOROVOD_SIZE", "1")) > 1:
-        raise UserError("experiments.table1 starts the workers itself: leave out horovodrun")
     folder, records = arguments.runs, arguments.records
     request = _request(arguments)
     table = Table(request, cells_of(request), shadow_cells(request), folder, records)
@@ -117,11 +107,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _request(arguments: argparse.Namespace) -> Request:
     """Return the request of the options."""
-    workers = arguments.workers
-    if workers is None:
-        workers = int(os.environ.get("NP") or 1)
-    require_at_least(workers, 1, "--workers")
-    require_at_least(arguments.workers_at_once, 1, "--workers-at-once")
+    workers = workers_of(arguments, "experiments.table1")
     if arguments.lira:
         check_shadow_count(arguments.lira)
     return Request(

@@ -8,13 +8,12 @@ from __future__ import annotations
 
 import argparse
 import math
-import os
 import shlex
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from edp_mx.cli.console import add_overrides, add_wide, require_at_least, show, whole
+from edp_mx.cli.console import add_overrides, add_wide, refuse_in_job, require_at_least, show, whole
 from edp_mx.errors import UserError
 from edp_mx.runtime.progress import start_logging
 from experiments.command import main
@@ -68,8 +67,7 @@ def run(arguments: argparse.Namespace) -> int:
     request = _request(arguments)
     if arguments.into:
         return _measure(arguments, request)
-    if int(os.environ.get("HOROVOD_SIZE", "1")) > 1:
-        raise UserError("experiments.table2 starts the workers itself: leave out horovodrun")
+    refuse_in_job("experiments.table2 starts the workers itself")
     from edp_mx.runtime.files import write_text
     from experiments.pages.table2 import table2_page
 

@@ -20,7 +20,7 @@ from edp_mx.dp.accounting.entries import Entry
 from edp_mx.dp.accounting.guarantee import guarantee
 from edp_mx.dp.accounting.plan import Plan
 from edp_mx.errors import UserError
-from edp_mx.reports.accountant_table import counts_as_json
+from edp_mx.reports.plan_report import counts_as_json, plan_as_json, plan_as_lines
 from edp_mx.runtime.settings import refuse_unread
 
 EXAMPLES = """\
@@ -116,8 +116,6 @@ def _count_ledger(arguments: argparse.Namespace, run: Path) -> Counted:
 
 def _count_plan(arguments: argparse.Namespace) -> Counted:
     """Count epsilon of the release that the configuration and the options describe."""
-    from edp_mx.reports.plan_report import plan_as_json, plan_as_lines
-
     said = guarantee(plan_of(arguments, arguments.paths)[0])
     return said.plan, said.entries, said.holds, plan_as_json(said), plan_as_lines(said)
 

@@ -7,7 +7,6 @@ anew.
 from __future__ import annotations
 
 import argparse
-import os
 from pathlib import Path
 from typing import Any, Dict
 
@@ -16,6 +15,7 @@ from edp_mx.cli.console import (
     add_overrides,
     add_wide,
     print_json,
+    refuse_in_job,
     refuse_other_than_png,
     show,
     values_of,
@@ -81,8 +81,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Run the attacks and print their outcomes."""
     from edp_mx.api import attack_and_draw
 
-    if int(os.environ.get("HOROVOD_SIZE", "1")) > 1:
-        raise UserError("edp-mx attack runs in one process: leave out horovodrun")
+    refuse_in_job("edp-mx attack runs in one process")
     if arguments.compare:
         return _compare(arguments)
     said = []

@@ -173,17 +173,12 @@ def run_one_run(arguments: argparse.Namespace) -> int:
     """Run A2; rank 0 fills the run directory and prints the verdict."""
     from edp_mx.attacks.audit.one_run import README, OneRunSettings, audit_one_run
     from edp_mx.config import ExperimentConfig, load_config
-    from edp_mx.dp.accounting.samplers import check_sizes
+    from edp_mx.runs.check import check_numbers
 
     config: ExperimentConfig = load_config(arguments.configs, arguments.overrides)
     settings = OneRunSettings(**values_of(OneRunSettings, arguments))
     if arguments.check:
-        check_sizes(
-            config.privacy.sampler,
-            batch_size=config.training.batch_size,
-            num_workers=arguments.workers,
-            micro_batches_per_worker=config.privacy.micro_batches_per_worker,
-        )
+        check_numbers(config, arguments.workers)
         return _say_sound()
 
     from edp_mx.reports.attack_pictures import plot_canaries

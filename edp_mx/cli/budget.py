@@ -11,7 +11,7 @@ import argparse
 from pathlib import Path
 from typing import Any, Dict, List
 
-from edp_mx.cli.console import print_json
+from edp_mx.cli.console import tell
 
 EXAMPLES = """\
 examples:
@@ -40,20 +40,19 @@ def run(arguments: argparse.Namespace) -> int:
     least = min(plan.delta for plan in plans)
     delta = choose_delta(num_examples=most, delta=arguments.delta or least)
     found: List[Together] = count_by_record(spenders, delta=delta)
-    if arguments.json:
-        print_json({
-            "delta": delta,
-            "runs": [{"run": each.name, "delta": each.spent.plan.delta,
-                      **each.spent.bounds_as_json()} for each in spenders],
-            "together": [_as_json(each) for each in found],
-        })  # fmt: skip
-    else:
-        print("\n".join(_lines(spenders, found, delta)))
-    return 0
+    return tell(
+        arguments,
+        lambda: _as_json(spenders, found, delta),
+        lambda: "\n".join(_lines(spenders, found, delta)),
+    )
 
 
-def _as_json(found: Any) -> Dict[str, Any]:
-    return {"runs": list(found.names), "records": found.num_records, **found.bound.to_dict()}
+def _as_json(spenders: Any, found: Any, delta: float) -> Dict[str, Any]:
+    runs = [{"run": each.name, "delta": each.spent.plan.delta, **each.spent.bounds_as_json()}
+            for each in spenders]  # fmt: skip
+    together = [{"runs": list(each.names), "records": each.num_records, **each.bound.to_dict()}
+                for each in found]  # fmt: skip
+    return {"delta": delta, "runs": runs, "together": together}
 
 
 def _lines(spenders: Any, found: Any, delta: float) -> List[str]:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import json
+import math
+import os
 from pathlib import Path
 from typing import Any, Callable, Dict, Iterable, Optional, Sequence
 
@@ -94,6 +96,31 @@ def columns_of(texts: Iterable[str], settings: Any = None, option: str = "--colu
 def print_json(value: Any) -> None:
     """Print a value as strict JSON (no NaN, no Infinity), indented."""
     print(json.dumps(unstructure(value), indent=2, allow_nan=False), flush=True)
+
+
+def add_limits(parser: argparse.ArgumentParser) -> None:
+    """Add the limits of a call that trains, and `--workers`, which `workers_of` reads."""
+    add = parser.add_argument
+    add("--budget-hours", type=float, default=math.inf, metavar="H",
+        help="no training of this call begins after so many hours")  # fmt: skip
+    add("--workers-at-once", type=whole, default=1, metavar="K",
+        help="trainings at the same time (1)")  # fmt: skip
+    add("--workers", type=whole, metavar="NP", help="workers of each training ($NP, or 1)")
+
+
+def workers_of(arguments: argparse.Namespace, program: str) -> int:
+    """Return the workers of each training of a program, which starts them itself."""
+    refuse_in_job(f"{program} starts the workers itself")
+    workers = int(os.environ.get("NP") or 1) if arguments.workers is None else arguments.workers
+    require_at_least(workers, 1, "--workers")
+    require_at_least(arguments.workers_at_once, 1, "--workers-at-once")
+    return workers
+
+
+def refuse_in_job(why: str) -> None:
+    """Refuse to be one of several workers."""
+    if int(os.environ.get("HOROVOD_SIZE", "1")) > 1:
+        raise UserError(f"{why}: leave out horovodrun")
 
 
 def add_wide(parser: argparse.ArgumentParser) -> None:

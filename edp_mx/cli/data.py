@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import textwrap
 from collections import Counter
 from dataclasses import asdict
 from pathlib import Path
@@ -24,8 +23,8 @@ from edp_mx.cli.console import (
 from edp_mx.cli.data_check import add_check
 from edp_mx.cli.data_embeddings import add_train_embeddings
 from edp_mx.cli.data_lists import add_lists
-from edp_mx.cli.data_merge import add_merge
 from edp_mx.errors import UserError
+from edp_mx.runtime.console_text import lines_of
 from edp_mx.runtime.progress import progress_bar
 
 EXAMPLES = """\
@@ -119,7 +118,6 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     told.add_argument("--json", action="store_true", help="print JSON")
     add_check(actions)
     add_lists(actions)
-    add_merge(actions)
     add_train_embeddings(actions)
 
 
@@ -256,4 +254,4 @@ def _example(utterance: Any) -> List[str]:
     from edp_mx.metrics.spans import bracketed
 
     text = f"{utterance.intent}: {bracketed(utterance.tokens, utterance.slots)}"
-    return textwrap.wrap(text, 78, initial_indent="  ", subsequent_indent="      ")
+    return lines_of(text, first="  ", rest="      ", width=78)

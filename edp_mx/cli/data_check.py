@@ -6,13 +6,7 @@ import argparse
 from pathlib import Path
 from typing import Any, List
 
-from edp_mx.cli.console import (
-    add_columns,
-    add_command,
-    columns_of,
-    out_of,
-    print_json,
-)
+from edp_mx.cli.console import add_columns, add_command, columns_of, out_of, print_json
 from edp_mx.errors import UserError
 from edp_mx.runtime.console_text import wrap
 from edp_mx.runtime.progress import progress_bar

@@ -59,7 +59,6 @@ def run(arguments: argparse.Namespace) -> int:
     from edp_mx.reports import baselines
     from edp_mx.reports.confidence_report import confidence_report
     from edp_mx.reports.label_tables import label_scores_as_json, label_tables
-    from edp_mx.reports.run_without_privacy import describe_without_privacy
     from edp_mx.runs.trained_run import load_run
 
     _check(arguments)
@@ -91,7 +90,7 @@ def run(arguments: argparse.Namespace) -> int:
     if labelled:
         print(f"\n{label_tables(utterances, labelled, label=task.label.split()[-1])}\n")
     lines = [baselines.describe_baseline(baseline, task)]
-    lines += describe_without_privacy([trained.run]) if is_test else []
+    lines += baselines.describe_without_privacy([trained.run]) if is_test else []
     lines += baselines.verdict(scores.to_dict(), baseline, task, mechanism=mechanism)
     print(*lines, sep="\n")
     return 0

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
+from typing import Any
 
-from edp_mx.cli.console import print_json
+from edp_mx.cli.console import tell
 from edp_mx.runs.run_directory import RunDirectory
 
 EXAMPLES = """\
@@ -33,18 +34,15 @@ def run(arguments: argparse.Namespace) -> int:
 
     path = arguments.run_directory
     if is_without_privacy(path):
-        if arguments.json:
-            privacy = RunDirectory(path).read("privacy")
-            print_json({"privacy": privacy, "sections": {"IN SHORT": NO_MECHANISM_PAGE}})
-        else:
-            print(NO_MECHANISM_PAGE)
-        return 0
+        privacy = RunDirectory(path).read("privacy")
+        said = {"privacy": privacy, "sections": {"IN SHORT": NO_MECHANISM_PAGE}}
+        return tell(arguments, lambda: said, lambda: NO_MECHANISM_PAGE)
     account = account_of(path, delta=arguments.delta)
-    if arguments.json:
-        sections = {title: "\n".join(lines) for title, lines in explain_by_section(account)}
+
+    def as_json() -> Any:
         others = at_other_deltas_as_json(account.spent)
+        sections = {title: "\n".join(lines) for title, lines in explain_by_section(account)}
         privacy = {**account.spent.to_dict(), "at_other_deltas": others}
-        print_json({"privacy": privacy, "sections": sections})
-    else:
-        print(explain(account, name=path.name))
-    return 0
+        return {"privacy": privacy, "sections": sections}
+
+    return tell(arguments, as_json, lambda: explain(account, name=path.name))

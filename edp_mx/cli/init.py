@@ -7,7 +7,6 @@ the corpus, since no epsilon covers it.
 from __future__ import annotations
 
 import argparse
-import textwrap
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
@@ -19,8 +18,8 @@ from edp_mx.data.sources import STANDIN_SIZE
 from edp_mx.data.synthetic import STANDINS  # public, and at hand wherever edp_mx is
 from edp_mx.dp.accounting.units import UNITS
 from edp_mx.errors import UserError
-from edp_mx.reports.table import WIDTH
 from edp_mx.runs.record import RECORDS
+from edp_mx.runtime.console_text import lines_of
 from edp_mx.runtime.progress import progress_bar, start_logging
 from edp_mx.tasks.classification.task import CLASSIFICATION
 from edp_mx.tasks.intent_slot.task import INTENT_SLOT
@@ -178,12 +177,12 @@ def _facts(told: Any, config: Any) -> List[str]:
     users = f", {told.users:,} users" if told.users else ""
     several = []
     if told.users and not UNITS[config.unit].is_user:
-        several = _wrap(
+        several = lines_of(
             f"A user says up to {told.per_user[-1]:,} of them; with --user-key user, ε is that of "
             "all that one user says."
         )
     return [
-        *_wrap(
+        *lines_of(
             f"{config.path}: {told.utterances:,} utterances, {told.tokens:,} tokens, "
             f"{len(told.intents)} {'intents' if config.task.has_slots else 'labels'}"
             f"{f', {len(told.slots)} slots' if config.task.has_slots else ''}{users}"
@@ -207,21 +206,21 @@ def _outlook(told: Any, config: Any) -> List[str]:
     start = StartKind.at(config.start.folder) if config.start else StartKind(config.family)
     labels, epsilon = Labels(len(told.intents), len(told.slots)), float(config.epsilon)
     wanted = Wanted(config.num_units, epsilon, labels, start, f"{config.unit}s")
-    lines = _wrap(
+    lines = lines_of(
         f"What to expect with {wanted.n:,} {wanted.units} for training at ε = {epsilon:g}, by runs "
         f"on about as many labels ({labels_in_words(labels)}):"
     )
     try:
         lines += say(expect(exact_runs(records_below(RECORDS), start), wanted), wanted)
     except UserError as error:
-        lines += _wrap(f"Nothing: {error}.")
+        lines += lines_of(f"Nothing: {error}.")
     if UNITS[config.unit].is_user:
-        lines += _wrap("In these runs, each unit is one utterance; none with users is recorded.")
+        lines += lines_of("In these runs, each unit is one utterance; none with users is recorded.")
     if config.delta is not None:
-        lines += _wrap("All of these are at δ = 1/(2n); at a smaller δ, expect worse.")
+        lines += lines_of("All of these are at δ = 1/(2n); at a smaller δ, expect worse.")
     if config.start is None:
         lines += [
-            *_wrap(
+            *lines_of(
                 "From drawn weights, a few thousand utterances teach hardly more than the constant "
                 "answer above. Start from public utterances (edp-mx data fetch atis downloads "
                 "them); docs/recipe.md has the way for a BERT, which is better still:"
@@ -238,15 +237,11 @@ def _next(arguments: argparse.Namespace, config: Any, out: Path) -> List[str]:
         "No ε covers what was read of the corpus for these files: the numbers in "
         f"{out} and the names of the labels. All else above is on this screen alone."
     )
-    lines = _wrap(said)
+    lines = lines_of(said)
     if not (arguments.labels or arguments.labels_are_public):
-        lines += _wrap(
+        lines += lines_of(
             f"Read {config.labels}: if all names in it are public (they stand in your "
             'programme, say), remove its line "private". Until then training is refused.'
         )
     before = "next" if arguments.labels or arguments.labels_are_public else "after that"
     return [*lines, f"{before}: NP=2 launch/train.sh {out} --run runs/{out.stem}"]
-
-
-def _wrap(text: str) -> List[str]:
-    return textwrap.wrap(text, WIDTH, break_on_hyphens=False)

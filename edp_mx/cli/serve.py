@@ -88,8 +88,7 @@ def _head_of(path: Path) -> Sequence[Headline]:
     from edp_mx.reports.run_head import head_of
     from edp_mx.runs.run_directory import RunDirectory
 
-    run = RunDirectory.trained(path)
-    return head_of(run) if run.has("results") and run.has("privacy") else ()
+    return head_of(RunDirectory.trained(path))
 
 
 def _is_loopback(host: str) -> bool:

@@ -10,14 +10,12 @@ from __future__ import annotations
 
 import argparse
 import math
-import os
 import sys
 from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Dict, Optional
 
-from edp_mx.cli.console import add_wide, print_json, require_at_least, show, whole
-from edp_mx.errors import UserError
+from edp_mx.cli.console import add_limits, add_wide, print_json, show, whole, workers_of
 from edp_mx.runs.record import RECORDS
 from edp_mx.runtime.files import keep_private
 from edp_mx.runtime.progress import start_logging
@@ -57,11 +55,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     add("--out", type=Path, required=True, metavar="FOLDER", help="folder of the trials' runs")
     add("--budget-runs", type=whole, default=math.inf, metavar="N",
         help="trainings of this call at most")  # fmt: skip
-    add("--budget-hours", type=float, default=math.inf, metavar="H",
-        help="no training of this call begins after so many hours")  # fmt: skip
-    add("--workers-at-once", type=whole, default=1, metavar="K",
-        help="trials that train at the same time (1)")  # fmt: skip
-    add("--workers", type=whole, metavar="NP", help="Horovod workers of each trial ($NP, or 1)")
+    add_limits(parser)
     add("--records", type=Path, default=RECORDS, metavar="FOLDER|FILE",
         help=f"records of runs that are not trained again ({RECORDS})")  # fmt: skip
     add("--retry", action="store_true", help="train again what failed")
@@ -71,18 +65,12 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Train the trials and print the results."""
-    from edp_mx.reports.sweep_table import describe_sweep
+    from edp_mx.reports.sweep_results import describe_sweep
     from edp_mx.runs.sweep.budget import Limits
     from edp_mx.runs.sweep.config import load_sweep
     from edp_mx.runs.sweep.search import Sweep
 
-    if int(os.environ.get("HOROVOD_SIZE", "1")) > 1:
-        raise UserError("edp-mx sweep starts the workers itself: leave out horovodrun")
-    workers = arguments.workers
-    if workers is None:
-        workers = int(os.environ.get("NP") or 1)
-    require_at_least(workers, 1, "--workers")
-    require_at_least(arguments.workers_at_once, 1, "--workers-at-once")
+    workers = workers_of(arguments, "edp-mx sweep")
     config, base = load_sweep(arguments.sweep_file)
     start_logging(is_first=True)
     keep_private()
@@ -116,7 +104,7 @@ def run(arguments: argparse.Namespace) -> int:
 def _draw(sweep: Sweep) -> Optional[Path]:
     """Write the picture of the trials that are trained; return where, None if there are too few."""
     from edp_mx.reports.figures import save_figure
-    from edp_mx.reports.sweep_plot import Point, plot_sweep
+    from edp_mx.reports.sweep_results import Point, plot_sweep
 
     scored = [trial for trial in sweep.trials if trial.score is not None]
     points = [Point(trial.values, trial.score or 0.0) for trial in scored]

@@ -12,7 +12,6 @@ import time
 from pathlib import Path
 
 from edp_mx.cli.console import print_json
-from edp_mx.errors import UserError
 
 EXAMPLES = """\
 examples:
@@ -21,6 +20,7 @@ examples:
   edp-mx watch runs/mine --json | jq '.epochs[-1].epsilon_holds_if'
 """
 CLEAR = "\x1b[H\x1b[2J"
+INTERVAL = 2.0  # seconds between two looks
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -28,7 +28,6 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     add("run_directory", type=Path, metavar="RUN", help="a run directory")
     add("--once", action="store_true", help="show it once and return")
     add("--json", action="store_true", help="print its state and all epochs once, as JSON")
-    add("--interval", type=float, default=2.0, metavar="SECONDS", help="between two looks (2)")
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -37,8 +36,6 @@ def run(arguments: argparse.Namespace) -> int:
     from edp_mx.reports.watch_screen import read_rows, screen, state_of, table_of
     from edp_mx.runs.run_directory import RunDirectory
 
-    if not 0 < arguments.interval <= 3600:
-        raise UserError(f"--interval is {arguments.interval:g}; it must be above 0, at most 3600")
     watched, seen = RunDirectory.existing(arguments.run_directory), 0
     is_terminal = sys.stdout.isatty()
     while True:
@@ -52,4 +49,4 @@ def run(arguments: argparse.Namespace) -> int:
             seen = len(rows)
         if is_over or arguments.once or arguments.json:
             return 1 if is_over and not watched.has("results") else 0
-        time.sleep(arguments.interval)
+        time.sleep(INTERVAL)

@@ -93,8 +93,7 @@ def write_page(
     }
     done = Part("How it was done", tables=[PartTable.of_facts("Facts", said.items())])
     run = RunDirectory(folder.parent)
-    head = head_of(run, attacks) if run.has("results") and run.has("privacy") else []
-    page = as_html(title, verdict, [success, pictures, done], head)
+    page = as_html(title, verdict, [success, pictures, done], head_of(run, attacks))
     write_text(folder / "report.html", page)
 
 

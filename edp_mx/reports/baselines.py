@@ -1,14 +1,17 @@
-"""Comparison of a model with one that has learned nothing, and advice if it is no better."""
+"""What a model is compared with: one that has learned nothing, and the run without privacy."""
 
 from __future__ import annotations
 
-import textwrap
-from typing import Any, Iterable, List, Mapping, Optional, Sequence
+from typing import Any, Iterable, List, Mapping, Optional, Sequence, Tuple
 
 from edp_mx.data.utterance import Utterance
 from edp_mx.data.vocabulary import Vocabulary
+from edp_mx.errors import UserError
 from edp_mx.metrics.spans import spans_of
-from edp_mx.reports.table import WIDTH
+from edp_mx.runs.file_types import Environment
+from edp_mx.runs.record import record_of, validation_cost
+from edp_mx.runs.run_directory import RunDirectory
+from edp_mx.runtime.console_text import lines_of
 from edp_mx.tasks.intent_slot.task import INTENT_SLOT
 from edp_mx.tasks.task import Task
 
@@ -56,7 +59,7 @@ def verdict(
         return []
     means = shortfall.means if mechanism else "the model is of no use here"
     next_step = {None: "", "none": f" {WITHOUT_PRIVACY}"}.get(mechanism, f" {WITH_PRIVACY}")
-    return _wrap(f"{shortfall.found}: {means}.{next_step}")
+    return lines_of(f"{shortfall.found}: {means}.{next_step}")
 
 
 def unknown_labels(
@@ -78,11 +81,64 @@ def _unknown(what: str, labels: Sequence[str], known: Iterable[str]) -> List[str
         return []
     names = sorted(set(strange))
     more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
-    return _wrap(
+    return lines_of(
         f"{len(strange)} of {len(labels)} {what} that the model does not know "
         f"({', '.join(names[:_NAMED])}{more}), so that it cannot get them right."
     )
 
 
-def _wrap(text: str) -> List[str]:
-    return textwrap.wrap(text, WIDTH, break_on_hyphens=False)
+def without_privacy(run: RunDirectory) -> Optional[RunDirectory]:
+    """Return a finished run without privacy in the same folder, whose three parts are the same.
+
+    The parts are compared by their keyed fingerprints, so that utterances, labels and split are the
+    same. Runs of the same model family come first; of several it is the one with the best score on
+    the validation part. A run without privacy has none.
+    """
+    parts = _parts(run)
+    if parts is None or record_of(run).mechanism == "none":
+        return None
+    beside = (RunDirectory(path) for path in sorted(run.path.resolve().parent.iterdir()))
+    family = record_of(run).family
+    found: List[Tuple[bool, float, str, RunDirectory]] = []
+    for other in (each for each in beside if each.path != run.path.resolve()):
+        try:
+            if other.has("results") and parts == _parts(other):
+                record = record_of(other)
+                if other.task is not run.task:
+                    continue
+                if record.mechanism == "none" and record.validation:
+                    is_other = record.family != family
+                    found.append((is_other, validation_cost(record), other.path.name, other))
+        except (UserError, OSError, KeyError, TypeError):
+            continue  # it is not a whole run of ours
+    return min(found)[3] if found else None
+
+
+def name_beside(run: RunDirectory, other: RunDirectory) -> str:
+    """Return what a table calls the run without privacy beside a run."""
+    family = record_of(other).family
+    model = "" if family == record_of(run).family else f", another model: {family.upper()}"
+    return f"without privacy ({other.path.name}{model})"
+
+
+def describe_without_privacy(runs: Sequence[RunDirectory]) -> List[str]:
+    """Return wrapped lines on the run without privacy beside each of some runs, each once.
+
+    A run that is among `runs` is left out.
+    """
+    lines: List[str] = []
+    shown = {run.path.resolve() for run in runs}
+    for run in runs:
+        other = without_privacy(run)
+        if other is None or other.path in shown:
+            continue
+        shown.add(other.path)
+        scores = other.task.sentence(other.scores())
+        said = f"{name_beside(run, other)}: {scores}"
+        lines += lines_of(said, rest="  ")
+    return lines
+
+
+def _parts(run: RunDirectory) -> Any:
+    """The fingerprints of the three parts; None where there are none."""
+    return run.load(Environment).fingerprints if run.has("environment") else None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import textwrap
 from dataclasses import dataclass
 from itertools import groupby
 from typing import Any, Dict, List, Sequence
@@ -10,13 +9,13 @@ from typing import Any, Dict, List, Sequence
 from edp_mx.dp.accounting.samplers import SAMPLERS
 from edp_mx.reports.calibration_report import CalibrationReport, rounded_up
 from edp_mx.reports.summary import stated_note
-from edp_mx.reports.table import WIDTH, command_lines
+from edp_mx.reports.table import command_lines
 from edp_mx.runs.expected_scores import Expected
 from edp_mx.runs.file_types import Record
 from edp_mx.runs.measurements import SCORES, Measurement
 from edp_mx.runs.recipe import Recipe
 from edp_mx.runs.wanted import LIKE, OTHER, SAME, Wanted, labels_in_words
-from edp_mx.runtime.console_text import wrap
+from edp_mx.runtime.console_text import lines_of
 from edp_mx.runtime.structured import unstructure
 
 _NAMES = {"ser": "SER", "intent_accuracy": "intents right", "slot_f1": "slot F1"}
@@ -39,13 +38,13 @@ class Expectation:
             "on the test part:",
             "",
             *say(self.expected, self.wanted),
-            *(textwrap.fill(note, WIDTH) for note in stated_note(self._records())),
+            *(line for note in stated_note(self._records()) for line in lines_of(note)),
             "",
             *self._settings(),
             "",
             "next:",
             *command_lines(self.recipe.command(), indent=2),
-            *textwrap.wrap(self._advice(), WIDTH),
+            *lines_of(self._advice()),
         ]
 
     def to_dict(self) -> Dict[str, Any]:
@@ -115,25 +114,26 @@ def say(expected: Sequence[Expected], wanted: Wanted) -> List[str]:
     """Return each corpus below the start that was trained from, and where its scores are from."""
     lines, expect = [], "Expect"
     if wanted.start and expected[0].rank == OTHER:
-        lines = _wrapped(f"Nothing near was measured for a {wanted.start.in_words()}. Others:", 0)
+        lines = lines_of(f"Nothing near was measured for a {wanted.start.in_words()}. Others:")
         expect = "These have"
     for (rank, start), group in groupby(expected, key=lambda each: (each.rank, each.start)):
         yours = {SAME: ", yours", LIKE: ", of the sizes of yours"}.get(rank, "")
         lines += [f"{start.in_words()}{yours if wanted.start else ''}:"]
         for each in group:
-            lines += _wrapped(f"- {_named(each)}: {_scores(each)}", 2)
-            lines += [line for point in each.points for line in _wrapped(_record(point), 6)]
-            lines += [line for remark in each.remarks for line in _wrapped(remark, 6)]
+            labels = f" ({labels_in_words(each.labels)})" if each.labels else ""
+            lines += _indented(f"- {each.corpus}{labels}: {_scores(each)}", 2)
+            for said in (*map(_record, each.points), *each.remarks):
+                lines += _indented(said, 6)
     best = _ranges(expected)
     said = ", ".join(
         f"{_NAMES[name]} {100 * low:.0f}{f' to {100 * high:.0f}' * (high > low)} %"
         for name, (low, high) in best.items()
     )
-    return [*lines, *textwrap.wrap(f"{expect} {said}. {_caveat(expected)}", WIDTH)]
+    return [*lines, *lines_of(f"{expect} {said}. {_caveat(expected)}")]
 
 
-def _wrapped(text: str, indent: int) -> List[str]:
-    return wrap(f"{' ' * indent}{text}").split("\n")
+def _indented(text: str, indent: int) -> List[str]:
+    return lines_of(text, first=" " * indent, rest=" " * (indent + 2))
 
 
 def _ranges(expected: Sequence[Expected]) -> Dict[str, List[float]]:
@@ -156,10 +156,6 @@ def _shown(each: Expected) -> Dict[str, float]:
 
 def _scores(each: Expected) -> str:
     return ", ".join(f"{_NAMES[name]} {100 * v:.1f} %" for name, v in _shown(each).items())
-
-
-def _named(each: Expected) -> str:
-    return f"{each.corpus} ({labels_in_words(each.labels)})" if each.labels else each.corpus
 
 
 def _caveat(expected: Sequence[Expected]) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import textwrap
 from typing import List, Sequence, Tuple
 
 from edp_mx.dp.accounting.accountants import is_gaussian
@@ -17,7 +16,8 @@ from edp_mx.dp.accounting.zcdp import log_epsilon_exact
 from edp_mx.reports.improvements import improvements
 from edp_mx.reports.ledger_report import say_at_other_deltas
 from edp_mx.reports.membership_limits import FPRS, Limits, limits_of
-from edp_mx.reports.table import WIDTH, render_table
+from edp_mx.reports.table import render_table
+from edp_mx.runtime.console_text import lines_of
 
 STRONG, MODERATE = 1.0, 10.0  # Ponomareva et al. (2023), "How to DP-fy ML", tiers 1 and 2
 POINTLESS = 0.99  # bound on members found at 1 % false alarms that protects nobody
@@ -67,17 +67,17 @@ def _verdict(account: LedgerAccount, bound: Bound, limits: Limits) -> List[str]:
         return ["Nothing was released yet, so epsilon is 0."]
     if not spent.holds.reasons:
         at = f"epsilon = {bound.epsilon.in_words()} at delta = {spent.plan.delta:.3g}"
-        return _wrap(f"{at}{others}. This is {_grade(spent, limits)}.")
+        return lines_of(f"{at}{others}. This is {_grade(spent, limits)}.")
     reasons = "; and ".join(spent.holds.reasons)
-    lines = _wrap(f"This is no guarantee: epsilon is infinite, because {reasons}.")
+    lines = lines_of(f"This is no guarantee: epsilon is infinite, because {reasons}.")
     if bound.reasons:
         return lines
-    lines += _wrap(
+    lines += lines_of(
         f"If {'; and if '.join(bound.conditions)}, epsilon would be "
         f"{bound.epsilon.in_words()} at delta {spent.plan.delta:.3g}{others}. All numbers "
         "below assume these conditions."
     )
-    return lines + _wrap(f"Even then it would be {_grade(spent, limits)}.")
+    return lines + lines_of(f"Even then it would be {_grade(spent, limits)}.")
 
 
 def _grade(spent: Guarantee, limits: Limits) -> str:
@@ -112,7 +112,7 @@ def who_is_protected(spent: Guarantee) -> List[str]:
             f"exchanged for any other {record}, with any words, labels and length; the number of "
             f"{record}s is public"
         )
-    return _wrap(
+    return lines_of(
         f"One {record} of the {spent.plan.num_records} in the training part. The guarantee "
         f"compares two training sets that differ in one {record}, which is {neighbours}. "
         f"{release.clips.whole}"
@@ -143,13 +143,13 @@ def against_whom(spent: Guarantee) -> List[str]:
         )
     else:
         text += " The noise was drawn hardened: the last bits of what is released say nothing."
-    return _wrap(text)
+    return lines_of(text)
 
 
 def _meaning(spent: Guarantee, bound: Bound, limits: Limits) -> List[str]:
     """Explain ε by the success of an attacker who guesses."""
     if bound.reasons:
-        return _wrap("Infinite means that nothing limits what can be found out.")
+        return lines_of("Infinite means that nothing limits what can be found out.")
     record = spent.plan.record
     header = ["an attacker's", "by epsilon, delta", "by all that is known"]
     rows = [["right guesses, of even odds", *map(_percent, limits.accuracy)]]
@@ -157,19 +157,19 @@ def _meaning(spent: Guarantee, bound: Bound, limits: Limits) -> List[str]:
         rows.append([f"members found, {100 * fpr:g} % false alarms", *map(_percent, shares)])
     replaced = spent.release.adjacency == "replace_one"
     other = "with another in its place" if replaced else "without it"
-    lines = _wrap(
+    lines = lines_of(
         f"Any result is at most e^epsilon times as likely with the {record} as {other}, "
         f"and vice versa, except for outcomes of total probability {spent.plan.delta:.3g} (delta). "
         "For an attacker who considers both equally likely this means at most:"
     )
     lines += ["", *render_table(header, rows).splitlines(), ""]
-    lines += _wrap(
+    lines += lines_of(
         f"A blind guess is right in 50 % of cases and finds as many members as false alarms. "
         f"By all that is known: {limits.source}."
     )
     if bound.rho is not None and is_gaussian(bound):
         ten = LogNumber(log_epsilon_exact(bound.rho.log + 2 * math.log(10), spent.plan.delta))
-        lines += _wrap(
+        lines += lines_of(
             f"For ten {spent.release.clips.several} of one person together epsilon is {ten}."
         )
     return lines
@@ -179,7 +179,7 @@ def _other(spent: Guarantee) -> List[str]:
     """Explain the ε of the paper, and why it differs."""
     release = spent.release
     if not release.clips.is_mean:
-        return _wrap(_other_of_dp_sgd(spent, release))
+        return lines_of(_other_of_dp_sgd(spent, release))
     text = (
         f"The paper would print epsilon = {spent.as_published.epsilon.in_words()}: it takes the "
         "noise multiplier z as it is, lets one utterance move a step by C, counts each epoch "
@@ -205,7 +205,7 @@ def _other(spent: Guarantee) -> List[str]:
     text += release.draws.of_edp_sgd
     if spent.plan.scales_source == "first_batch":
         text += " It also ignores the layer scales, which come from private gradients."
-    return _wrap(text)
+    return lines_of(text)
 
 
 def _other_of_dp_sgd(spent: Guarantee, release: Release) -> str:
@@ -229,14 +229,5 @@ def _percent(share: float) -> str:
     return "100 % (no limit)" if share >= 0.99995 else f"{100 * share:.2f} %"
 
 
-def _wrap(text: str) -> List[str]:
-    return textwrap.wrap(text, WIDTH)
-
-
 def _bullets(texts: Sequence[str]) -> List[str]:
-    wrapped: List[str] = []
-    for text in texts:
-        wrapped += textwrap.wrap(
-            text, WIDTH, initial_indent="- ", subsequent_indent="  ", break_on_hyphens=False
-        )
-    return wrapped
+    return [line for text in texts for line in lines_of(text, first="- ", rest="  ")]

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Sequence
+from typing import Iterable, List, Sequence, Tuple
 
+CHANCE = 0.5  # the AUC of a guess
 SCALE = 4.0  # decades of an ε's bar, which begins at 0.1
 
 
@@ -16,6 +17,17 @@ class Bar:
     text: str
     share: float
     is_own: bool = False
+
+
+def bars_of(shown: Iterable[Tuple[str, str, float]]) -> List[Bar]:
+    """Return the bars of names, texts and shares, of which the first is our own."""
+    return [Bar(*each, is_own=i == 0) for i, each in enumerate(shown)]
+
+
+def bars_of_aucs(aucs: Iterable[Tuple[str, float]]) -> List[Bar]:
+    """Return a bar for the AUC of each attack, our own first, and one for a blind guess."""
+    shown = [(name, f"{100 * auc:.1f} %", auc) for name, auc in aucs]
+    return bars_of([*shown, ("a blind guess", f"{100 * CHANCE:.0f} %", CHANCE)])
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from edp_mx.dp.accounting.entries import Entry, merged
 from edp_mx.dp.accounting.guarantee import WELL_BELOW, Guarantee
 from edp_mx.dp.accounting.ledger_account import LedgerAccount, account_for, ranges
 from edp_mx.errors import UserError
-from edp_mx.reports.accountant_table import counts_as_json, render_accountants
+from edp_mx.reports.plan_report import counts_as_json, render_accountants
 from edp_mx.reports.table import render_table
 from edp_mx.runs.file_types import Privacy
 from edp_mx.runs.recount import recount

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import textwrap
 from typing import Any, Dict, List, Optional
 
 import yaml
@@ -10,11 +9,12 @@ import yaml
 from edp_mx.dp.accounting.ledger_account import LedgerAccount
 from edp_mx.reports.explanation import NO_MECHANISM_PAGE, explain_by_section
 from edp_mx.reports.ledger_report import account_of, is_without_privacy
-from edp_mx.reports.table import WIDTH, render_table
+from edp_mx.reports.table import render_table
 from edp_mx.runs.ancestors import origin_of
 from edp_mx.runs.exported.huggingface import needs_modeling
 from edp_mx.runs.file_types import Results
 from edp_mx.runs.trained_run import TrainedRun
+from edp_mx.runtime.console_text import lines_of
 from edp_mx.tasks.confidence import OUT_OF_SCOPE, Confidence
 
 CARD = "README.md"
@@ -155,7 +155,8 @@ def _intro(trained: TrainedRun) -> str:
     )
     text += f"It knows {' and '.join(known)}. " if known else ""
     text += f"It starts from {'; '.join(sources)}. " if sources else ""
-    return _wrapped(f"{text}`origin.json` has all that was read for it, as keyed hashes.")
+    text += "`origin.json` has all that was read for it, as keyed hashes."
+    return "\n".join(lines_of(text))
 
 
 def _sources(trained: TrainedRun) -> List[str]:
@@ -197,7 +198,7 @@ def _limits(trained: TrainedRun) -> List[str]:
         "Membership attacks read confidences: do not show strangers more than two digits.",
         "The scores are those of texts like the ones that it was trained on.",
     ]
-    return [_wrapped(f"- {text}", indent="  ") for text in found]
+    return [line for text in found for line in lines_of(text, first="- ", rest="  ")]
 
 
 def _confidence(answering: Any) -> str:
@@ -212,7 +213,3 @@ def _confidence(answering: Any) -> str:
         f"temperature of {answering.temperature:g}. No ε covers these two numbers, which would "
         "tell of private utterances if they were chosen on some."
     )
-
-
-def _wrapped(text: str, indent: str = "") -> str:
-    return textwrap.fill(text, WIDTH, subsequent_indent=indent, break_long_words=False)

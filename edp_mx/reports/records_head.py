@@ -7,8 +7,8 @@ from statistics import median
 from typing import Dict, Iterable, List, Sequence, Tuple
 
 from edp_mx.reports.explanation import MODERATE, STRONG
-from edp_mx.reports.headlines import Bar, Headline
-from edp_mx.reports.run_head import CHANCE, GOOD, LEAKS, PRIVATE, bars_of_scores
+from edp_mx.reports.headlines import Headline, bars_of, bars_of_aucs
+from edp_mx.reports.run_head import GOOD, LEAKS, PRIVATE, bars_of_scores
 from edp_mx.runs.attack_files import AttackRecord
 from edp_mx.runs.file_types import Record
 from edp_mx.runs.measurements import epsilon_of
@@ -40,7 +40,8 @@ def _how_good(records: Sequence[Record]) -> Headline:
             for side, its in zip((PRICED, FREE), zip(*pairs))
         }
         value, bars = scores[PRICED], bars_of_scores(metric, scores)
-        said = f"Of each corpus the run that is best on validation; the median of {_many(pairs)}."
+        many = f"{len(pairs)} corpora" if len(pairs) > 1 else "one corpus"
+        said = f"Of each corpus the run that is best on validation; the median of {many}."
     return Headline(GOOD, metric.said(value), metric.name, bars, [said, better])
 
 
@@ -73,10 +74,7 @@ def _how_private(records: Sequence[Record]) -> Headline:
         "above, or ∞": sum(each > MODERATE for each in epsilons),
         FREE: len(records) - len(epsilons),
     }
-    bars = [
-        Bar(name, f"{count:,}", count / len(records), i == 0)
-        for i, (name, count) in enumerate(counts.items())
-    ]
+    bars = bars_of((name, f"{count:,}", count / len(records)) for name, count in counts.items())
     says = ["Each at its own δ; an ε that holds on conditions counts as if they were granted."]
     return Headline(PRIVATE, f"{counts[PRICED]:,}", f"of {len(records):,} runs", bars, says)
 
@@ -93,15 +91,7 @@ def _how_leaky(records: Sequence[Record], attacks: Sequence[AttackRecord]) -> He
     if not shown:
         says = ["How well can somebody with a model tell who was trained on? This measures it:"]
         return Headline(LEAKS, "not measured", says=says, command="edp-mx attack RUN")
-    bars = [
-        Bar(side, f"{100 * median(values):.1f} %", median(values), i == 0)
-        for i, (side, values) in enumerate(shown)
-    ]
-    bars.append(Bar("a blind guess", f"{100 * CHANCE:.0f} %", CHANCE))
+    bars = bars_of_aucs((side, median(values)) for side, values in shown)
     said = " and ".join(f"{len(values)} runs {side}" for side, values in shown)
     says = [f"Of each run the largest AUC of the attacks on it; the median of {said}."]
     return Headline(LEAKS, bars[0].text, "AUC", bars, says)
-
-
-def _many(pairs: Sequence[object]) -> str:
-    return f"{len(pairs)} corpora" if len(pairs) > 1 else "one corpus"

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from pathlib import Path
-from typing import List, Optional, Sequence, Tuple
+from typing import Iterable, List, Optional, Sequence, Tuple
 
+from edp_mx.dp.accounting.coverage import ALWAYS_OPEN, BROUGHT, FLOATING_POINT, SEVERAL_UTTERANCES
 from edp_mx.errors import UserError
 from edp_mx.reports.footnotes import footnotes
 from edp_mx.reports.panels import Picture
-from edp_mx.reports.provenance import environments_of, not_covered
 from edp_mx.reports.record_plots import CHOSEN
 from edp_mx.reports.records_head import head_of_records
 from edp_mx.reports.report_parts import Cell, Part, PartTable, as_html, as_markdown
@@ -21,7 +22,7 @@ from edp_mx.reports.summary import (
 )
 from edp_mx.runs.attack_files import AttackRecord
 from edp_mx.runs.attack_records import collect_attacks
-from edp_mx.runs.file_types import Record
+from edp_mx.runs.file_types import Machine, Record
 from edp_mx.runs.measurements import chosen, measurements
 from edp_mx.runs.records import collect
 from edp_mx.runtime.files import write_text
@@ -105,6 +106,29 @@ def ends_with(records: Sequence[Record]) -> List[Part]:
 def environment(records: Sequence[Record]) -> Part:
     """Return the machines and versions of the runs."""
     return Part("Environment", points=environments_of(each.machine for each in records))
+
+
+def environments_of(machines: Iterable[Machine], what: str = "run") -> List[str]:
+    """Return a line for each machine with its versions, and how many runs it made."""
+    counts = Counter(map(_environment, machines))
+    return [f"{text}: {count} {what}{'s' * (count > 1)}" for text, count in counts.items()]
+
+
+def _environment(of: Machine) -> str:
+    parts = [
+        of.processor or of.machine or "an unknown machine",
+        f"{of.cores} cores" if of.cores else "",
+        f"Python {of.python}" if of.python else "",
+        *(f"{name} {version}" for name, version in (of.packages or {}).items()),
+        *(f"{name}'s products: {each.get('kernels')}" for name, each in (of.blas or {}).items()),
+    ]
+    return ", ".join(filter(None, parts))
+
+
+def not_covered() -> List[str]:
+    """Return the leaks that no ε of any run covers."""
+    open_ = (SEVERAL_UTTERANCES, *ALWAYS_OPEN, BROUGHT, FLOATING_POINT)
+    return [f"{text[0].upper()}{text[1:]}." for text in open_]
 
 
 def _attacks(attacks: Sequence[AttackRecord]) -> List[Part]:

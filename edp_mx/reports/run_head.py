@@ -8,9 +8,9 @@ from typing import List, Mapping, Optional, Sequence, Tuple
 
 from edp_mx.dp.accounting.lognumber import LogNumber
 from edp_mx.errors import UserError
+from edp_mx.reports.baselines import name_beside, without_privacy
 from edp_mx.reports.explanation import MODERATE, STRONG
-from edp_mx.reports.headlines import SCALE, Bar, Headline
-from edp_mx.reports.run_without_privacy import name_beside, without_privacy
+from edp_mx.reports.headlines import SCALE, Bar, Headline, bars_of, bars_of_aucs
 from edp_mx.runs.attack_files import AttackOutcome, AttackResult
 from edp_mx.runs.attack_records import read_attack
 from edp_mx.runs.file_types import Privacy, Results
@@ -19,16 +19,17 @@ from edp_mx.runs.run_directory import RunDirectory
 from edp_mx.tasks.task import Metric
 
 GOOD, PRIVATE, LEAKS = "How good", "How private", "How much leaks"
-CHANCE = 0.5  # the AUC of a guess
 
 
 def head_of(run: RunDirectory, attacks: Optional[Sequence[AttackOutcome]] = None) -> List[Headline]:
-    """Return the three numbers of a finished run.
+    """Return the three numbers of a run; none before it has ended.
 
     Args:
         attacks: those to show; None for all that were made on the run.
     """
-    shown = attacks_on(run) if attacks is None else attacks
+    if not (run.has("results") and run.has("privacy")):
+        return []
+    shown = attacks_on(run, []) if attacks is None else attacks
     try:
         private = how_private(privacy_of(run, []))
     except UserError as error:  # the rest is no worse for it
@@ -36,15 +37,15 @@ def head_of(run: RunDirectory, attacks: Optional[Sequence[AttackOutcome]] = None
     return [_how_good(run), private, _how_leaky(run, shown)]
 
 
-def attacks_on(run: RunDirectory) -> List[AttackOutcome]:
-    """Return the outcomes of the attacks on a run, without those that cannot be read."""
+def attacks_on(run: RunDirectory, notes: List[str]) -> List[AttackOutcome]:
+    """Return the outcomes of the attacks on a run; for one that cannot be read, add a note."""
     found = []
     for path in sorted(run.path.glob("attack-*/attack.json")):
         try:
             found.append(read_attack(path.parent))
-        except (UserError, KeyError, TypeError):
-            continue  # the page's part on attacks says so
-    return [each for each in found if each.results]
+        except UserError as error:
+            notes.append(f"{path.parent.name} cannot be shown: {error}.")
+    return found
 
 
 def verdict_of(result: AttackResult) -> str:
@@ -60,20 +61,15 @@ def verdict_of(result: AttackResult) -> str:
 def bars_of_scores(metric: Metric, scores: Mapping[str, float]) -> List[Bar]:
     """Return a bar for each score by its name, our own first; shares are out of 100 %."""
     whole = max([1.0 if metric.is_share else 0.0, *scores.values()]) or 1.0
-    return [
-        Bar(name, metric.said(value), value / whole, i == 0)
-        for i, (name, value) in enumerate(scores.items())
-    ]
+    return bars_of((name, metric.said(value), value / whole) for name, value in scores.items())
 
 
 def bars_of_epsilons(epsilons: Mapping[str, LogNumber]) -> List[Bar]:
     """Return a bar for each ε by its name, our own first, and for those that have a name."""
     known = {"counts as strong up to": LogNumber(math.log(STRONG)),
              "counts as moderate up to": LogNumber(math.log(MODERATE))}  # fmt: skip
-    return [
-        Bar(name, each.short(narrow=True), _share(each), i == 0)
-        for i, (name, each) in enumerate({**epsilons, **known}.items())
-    ]
+    shown = {**epsilons, **known}.items()
+    return bars_of((name, each.short(narrow=True), _share(each)) for name, each in shown)
 
 
 def _share(epsilon: LogNumber) -> float:
@@ -125,15 +121,11 @@ def _how_leaky(run: RunDirectory, attacks: Sequence[AttackOutcome]) -> Headline:
 
 def how_leaky(found: Sequence[Tuple[str, AttackResult]]) -> Headline:
     """Return the success of attacks, by their names, of which the first is the head's number."""
-    bars = [
-        Bar(name, f"{100 * each.auc.value:.1f} %", each.auc.value, i == 0)
-        for i, (name, each) in enumerate(found)
-    ]
+    bars = bars_of_aucs((name, each.auc.value) for name, each in found)
     first = found[0][1]
     right, low, high = (100 * getattr(first.auc, name) for name in ("value", "low", "high"))
     says = [
         f"In {right:.0f} of 100 pairs of a member and another, an attack by {first.name} tells "
         f"which is which; interval: {low:.1f} to {high:.1f} %."
     ]
-    bars.append(Bar("a blind guess", f"{100 * CHANCE:.0f} %", CHANCE))
     return Headline(LEAKS, f"{right:.1f} %", "AUC", bars, says)

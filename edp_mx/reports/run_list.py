@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import textwrap
 from typing import List, Sequence
 
 from edp_mx.reports.footnotes import footnotes
@@ -12,8 +11,9 @@ from edp_mx.reports.summary import (
     published_heading,
     stated_note,
 )
-from edp_mx.reports.table import WIDTH, render_table
+from edp_mx.reports.table import render_table
 from edp_mx.runs.records import Found
+from edp_mx.runtime.console_text import WIDTH, lines_of
 from edp_mx.tasks.registry import by_task
 from edp_mx.tasks.task import Task
 
@@ -25,8 +25,7 @@ def list_runs(found: Sequence[Found]) -> str:
         _table(task, its, notes) for task, its in by_task(found, lambda each: each.record.settings)
     ]
     told = [*footnotes(notes), *stated_note([each.record for each in found])]
-    lines = [textwrap.fill(note, WIDTH, subsequent_indent="  ") for note in told]
-    return "\n".join([*tables, *lines])
+    return "\n".join([*tables, *(line for note in told for line in lines_of(note, rest="  "))])
 
 
 def _table(task: Task, found: Sequence[Found], notes: List[str]) -> str:

@@ -3,36 +3,35 @@
 from __future__ import annotations
 
 import shlex
-from typing import List, Sequence
+from typing import List
 
-from edp_mx.reports.baselines import verdict
+from edp_mx.attacks.directory import attack_folder
+from edp_mx.reports import exposure_page
+from edp_mx.reports.attack_page import HEADER, attack_rows, warnings_of
+from edp_mx.reports.baselines import name_beside, verdict, without_privacy
 from edp_mx.reports.curves import pictures_of_curves
 from edp_mx.reports.identity import parts_on_protection, rows_on_guarantee, rows_on_run
 from edp_mx.reports.ledger_report import account_of
 from edp_mx.reports.report_parts import Part, PartTable, as_html
-from edp_mx.reports.run_head import head_of
-from edp_mx.reports.run_without_privacy import name_beside, without_privacy
+from edp_mx.reports.run_head import attacks_on, head_of, verdict_of
 from edp_mx.runs.file_types import Privacy, Results
 from edp_mx.runs.recount import privacy_of
 from edp_mx.runs.run_directory import RunDirectory
 from edp_mx.runtime.files import write_text
+from edp_mx.runtime.json_text import read_json
 from edp_mx.runtime.yaml_tree import leaves
 
 COMMANDS = ("explain", "account", "statement", "evaluate", "predict", "serve", "attack")
 
 
-def write_run_page(run: RunDirectory, attacks: Sequence[Part] = ()) -> None:
-    """Write `report.html` of a finished run; it needs no other file.
-
-    Args:
-        attacks: findings of attacks so far, from `attacks_of_run.parts_of_attacks`.
-    """
+def write_run_page(run: RunDirectory) -> None:
+    """Write `report.html` of a finished run, with the attacks so far; it needs no other file."""
     notes: List[str] = []
     privacy = privacy_of(run, notes)
     parts = [
         _scores(run, privacy),
         *_privacy(run, privacy, notes),
-        *attacks,
+        *parts_of_attacks(run),
         Part("Curves", pictures=pictures_of_curves(run)),
         _settings(run),
         Part("Commands", commands=commands(run, *COMMANDS)),
@@ -50,6 +49,27 @@ def commands(run: RunDirectory, *names: str) -> List[str]:
     said = {"predict": ' "an utterance"'}
     path = shlex.quote(str(run.path))
     return [f"edp-mx {name} {path}{said.get(name, '')}" for name in names]
+
+
+def parts_of_attacks(run: RunDirectory) -> List[Part]:
+    """Return the findings of attacks on a run: membership, and the exposure of canaries."""
+    tables: List[PartTable] = []
+    notes: List[str] = []
+    attacks = attacks_on(run, notes)
+    texts = [verdict_of(each.results[0]) for each in attacks]
+    for each in attacks:
+        place = attack_folder(run, each.attack).name
+        caption = f"Membership, {each.attack}: {place}/report.html shows more"
+        tables.append(PartTable.of_texts(caption, HEADER, attack_rows(each)))
+        notes += warnings_of(each.facts)
+    exposure = attack_folder(run, "canaries") / "exposure.json"
+    if exposure.exists():
+        found = read_json(exposure)
+        caption = f"Exposure of canaries: {exposure.parent.name}/report.html shows more"
+        rows = exposure_page.exposure_rows(found["canaries"])
+        tables.append(PartTable.of_texts(caption, exposure_page.HEADER, rows))
+        notes += warnings_of(found["facts"], exposure_page.TRAINED)
+    return [Part("Attacks", texts, tables=tables, notes=notes)] if tables or notes else []
 
 
 def _scores(run: RunDirectory, privacy: Privacy) -> Part:

@@ -7,10 +7,14 @@ from typing import Any, Callable, Dict, List, Sequence
 
 from edp_mx.dp.accounting.lognumber import NO_PROTECTION
 from edp_mx.errors import UserError
-from edp_mx.reports.baselines import describe_baseline, verdict
+from edp_mx.reports.baselines import (
+    describe_baseline,
+    describe_without_privacy,
+    verdict,
+    without_privacy,
+)
 from edp_mx.reports.footnotes import footnotes, mark_of
 from edp_mx.reports.report_parts import MISSING
-from edp_mx.reports.run_without_privacy import describe_without_privacy, without_privacy
 from edp_mx.reports.table import render_table
 from edp_mx.runs.file_types import Environment, Privacy, Record, Results, StatedBound, WithBounds
 from edp_mx.runs.records import are_stated
@@ -96,7 +100,7 @@ def _task_of_all(runs: Sequence[RunDirectory]) -> Task:
 
 def _unlike(runs: Sequence[RunDirectory], *, is_one_part: bool) -> List[str]:
     """Say what keeps runs from being compared as they stand."""
-    lines, families = [], _each(runs, _family_of)
+    lines, families = [], _each(runs, lambda run: run.written().model.family)
     if not is_one_part:
         lines.append(
             f"The test parts differ ({_each(runs, _corpus_of)}): their scores do not tell which "
@@ -119,10 +123,6 @@ def _are_alike(run: RunDirectory, other: RunDirectory) -> bool:
 def _corpus_of(run: RunDirectory) -> str:
     data = run.written().data
     return data.corpus if data else ""
-
-
-def _family_of(run: RunDirectory) -> str:
-    return run.written().model.family
 
 
 def _each(runs: Sequence[RunDirectory], of: Callable[[RunDirectory], str]) -> str:

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import shlex
 import statistics
-import textwrap
 from itertools import groupby
 from typing import List, Sequence, Tuple
 
-from edp_mx.runtime.console_text import WIDTH, wrap
+from edp_mx.runtime.console_text import WIDTH, lines_of, wrap
 
 
 def render_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
@@ -88,14 +87,7 @@ def command_lines(command: str, *, indent: int, width: int = WIDTH) -> List[str]
     """
     first = " " * indent
     words = [shlex.quote(word).replace(" ", "\0") for word in shlex.split(command)]
-    lines = textwrap.wrap(
-        " ".join(words),
-        width - 2,
-        initial_indent=first,
-        subsequent_indent=f"{first}  ",
-        break_long_words=False,
-        break_on_hyphens=False,
-    )
+    lines = lines_of(" ".join(words), first=first, rest=f"{first}  ", width=width - 2)
     return " \\\n".join(lines).replace("\0", " ").split("\n")
 
 

@@ -4,8 +4,21 @@ from __future__ import annotations
 
 import logging
 import textwrap
+from typing import List
 
 WIDTH = 80  # columns of a console
+
+
+def lines_of(text: str, *, first: str = "", rest: str = "", width: int = WIDTH) -> List[str]:
+    """Return a text as lines, which begin with `first` and `rest`; no word is broken."""
+    return textwrap.wrap(
+        text,
+        width,
+        initial_indent=first,
+        subsequent_indent=rest,
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
 
 
 def wrap(text: str, width: int = WIDTH) -> str:
@@ -28,11 +41,4 @@ def _wrapped(line: str, width: int) -> str:
     if len(line) <= width or " --" in line or "edp-mx" in line:
         return line
     indent = " " * (len(line) - len(line.lstrip()))
-    return textwrap.fill(
-        line.strip(),
-        width,
-        initial_indent=indent,
-        subsequent_indent=f"{indent}  ",
-        break_long_words=False,
-        break_on_hyphens=False,
-    )
+    return "\n".join(lines_of(line.strip(), first=indent, rest=f"{indent}  ", width=width))

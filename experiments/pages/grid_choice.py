@@ -11,7 +11,7 @@ from edp_mx.dp.accounting.lognumber import LogNumber
 from edp_mx.dp.accounting.zcdp import log_epsilon_simple, log_rho_simple
 from edp_mx.reports.panels import Picture
 from edp_mx.reports.report_parts import Part, PartTable
-from edp_mx.reports.sweep_plot import Point, plot_sweep
+from edp_mx.reports.sweep_results import Point, plot_sweep
 from edp_mx.runs.file_types import Record
 from edp_mx.runs.measurements import Spread, spread_of
 from edp_mx.runs.record import validation_cost

@@ -4,17 +4,7 @@ from __future__ import annotations
 
 import math
 from statistics import median
-from typing import (
-    Any,
-    Callable,
-    Iterator,
-    List,
-    Mapping,
-    NamedTuple,
-    Optional,
-    Sequence,
-    Tuple,
-)
+from typing import Any, Callable, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 from matplotlib.axes import Axes
 

@@ -30,12 +30,9 @@ class Panel(NamedTuple):
     """The content of one panel of each row.
 
     Attributes:
-        x: the name of the axis, with its unit.
-        y: the same.
+        x, y: the names of the axes, with their units.
         has: whether a method has anything to draw.
-        draw: draws it.
         frame: sets the axes, once all methods are drawn.
-        title: above it.
     """
 
     x: str

@@ -41,9 +41,7 @@ def table1_page(
     if lacking:
         parts.append(Part("Missing", points=lacking))
     return as_markdown(
-        "The paper's Table 1",
-        f"{command} {summary_of(records)}",
-        [*parts, environment(records)],
+        "The paper's Table 1", f"{command} {summary_of(records)}", [*parts, environment(records)]
     )
 
 

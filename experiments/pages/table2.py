@@ -5,7 +5,7 @@ from __future__ import annotations
 from statistics import median
 from typing import List, Mapping, Optional, Sequence
 
-from edp_mx.reports.provenance import environments_of
+from edp_mx.reports.records_page import environments_of
 from edp_mx.reports.report_parts import Cell, Part, PartTable, as_markdown
 from edp_mx.reports.table import show_quartiles
 from experiments.tables.paper import TABLE_2, Times, name_of

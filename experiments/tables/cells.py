@@ -5,17 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
-from typing import (
-    Any,
-    Dict,
-    Iterator,
-    List,
-    Mapping,
-    NamedTuple,
-    Sequence,
-    Set,
-    Tuple,
-)
+from typing import Any, Dict, Iterator, List, Mapping, NamedTuple, Sequence, Set, Tuple
 
 from edp_mx.config import ExperimentConfig, load_config
 from edp_mx.dp.accounting.clippings import CLIPPINGS

@@ -197,7 +197,7 @@ def entry_of(
         auc=auc,
         auc_change=_change(auc, sgd.auc if sgd else None),
         lira_auc=_spread([max(map(_auc, each.values())) for each in by_lira]),
-        lira_tpr=_spread([max(map(_tpr, each.values())) for each in by_lira]),
+        lira_tpr=_spread([max(found.tpr.value for found in each.values()) for each in by_lira]),
         attacked=len(by_shadow),
         lira_attacked=len(by_lira),
     )
@@ -231,10 +231,6 @@ def best_lira(success: Success) -> Optional[str]:
 
 def _auc(found: AttackSuccess) -> float:
     return found.auc.value
-
-
-def _tpr(found: AttackSuccess) -> float:
-    return found.tpr.value
 
 
 def _change(ours: Optional[Spread], of_sgd: Optional[Spread]) -> Optional[Spread]:

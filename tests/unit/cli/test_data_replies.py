@@ -5,13 +5,7 @@ from functools import partial
 
 import pytest
 from support import cli
-from support.replies import (
-    PERSONA_CHAT,
-    TURNS,
-    write_tables,
-    write_triples,
-    write_turns,
-)
+from support.replies import PERSONA_CHAT, TURNS, write_tables, write_triples, write_turns
 
 from edp_mx.data.readers import read_utterances
 from edp_mx.data.utterance import REPLY

@@ -75,11 +75,7 @@ def test_an_epoch_that_was_not_run_whole_is_marked(changes, epoch):
 
 
 def test_the_page_has_each_family_the_notes_what_is_missing_and_the_command():
-    rows = [
-        made_row(),
-        made_row(workers=2, note="beside other work"),
-        made_row(family="bert"),
-    ]
+    rows = [made_row(), made_row(workers=2, note="beside other work"), made_row(family="bert")]
     page = table2_page(rows, ["atis bert, 2 workers: no"])
     assert page.index("### CLC\n") < page.index("### BERT\n") < page.index("\nbeside other work\n")
     assert "- atis bert, 2 workers: no" in page and "Some CPU, 2 cores: 3 rows" in page

@@ -18,7 +18,6 @@ from edp_mx.attacks.membership.thresholds import threshold_attacks
 from edp_mx.data.utterance import Utterance
 from edp_mx.dp.accounting.guarantee import guarantee
 from edp_mx.reports.attack_page import write_report
-from edp_mx.reports.attacks_of_run import parts_of_attacks
 from edp_mx.reports.headlines import Bar, Headline
 from edp_mx.reports.run_page import write_run_page
 from edp_mx.reports.statement import write_statement
@@ -80,7 +79,7 @@ def page_of_a_finished(run):
            "epsilon_as_published": 3.0, "epsilon_holds": 2.0}  # fmt: skip
     rows = (json.dumps({"epoch": epoch, **row}) for epoch in (1, 2))
     run.metrics.write_text("\n".join(rows) + "\n")
-    write_run_page(run, parts_of_attacks(run))
+    write_run_page(run)
     return run.path / "report.html"
 
 

@@ -11,7 +11,6 @@ from support.records import changed, record_of
 from edp_mx.attacks.directory import write_outcome
 from edp_mx.attacks.membership.thresholds import threshold_attacks
 from edp_mx.dp.accounting.guarantee import guarantee
-from edp_mx.reports.attacks_of_run import parts_of_attacks
 from edp_mx.reports.run_page import write_run_page
 from edp_mx.runs.run_directory import RunDirectory
 from edp_mx.runtime.files import write_json
@@ -55,7 +54,7 @@ def test_the_page_has_scores_baseline_both_epsilons_and_what_they_leave_open(mad
 
 def test_attacks_and_the_run_without_privacy_stand_on_the_page(made, generator):
     run, _ = made()
-    write_run_page(run, parts_of_attacks(run))
+    write_run_page(run)
     page = (run.path / "report.html").read_text()
     assert "Attacks" not in page and "without privacy (free)" not in page
     attack = f"edp-mx attack '{run.path}'"  # in the head, and among the commands
@@ -74,7 +73,7 @@ def test_attacks_and_the_run_without_privacy_stand_on_the_page(made, generator):
         each.write("record", changed(record_of("mine", "clc", mechanism=mechanism), epochs=4))
     scored = {"ser": 0.0456, "intent_accuracy": 0.98, "slot_f1": 0.95}
     other.write("results", {"test": scored})
-    write_run_page(run, parts_of_attacks(run))
+    write_run_page(run)
     page = (run.path / "report.html").read_text()
     auc = 100 * found["results"][0]["auc"]["value"]
     assert f"members from others in {auc:.0f} of 100 pairs" in page and f"{auc:.1f} %" in page

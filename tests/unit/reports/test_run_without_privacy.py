@@ -5,7 +5,7 @@ import json
 import pytest
 from support.records import record_of
 
-from edp_mx.reports.run_without_privacy import describe_without_privacy, without_privacy
+from edp_mx.reports.baselines import describe_without_privacy, without_privacy
 from edp_mx.runs.run_directory import RunDirectory
 
 PARTS = {part: {"key": "k", "digest": part} for part in ("train", "validation", "test")}

@@ -2,7 +2,7 @@
 
 import pytest
 
-from edp_mx.reports.sweep_plot import Point, plot_sweep
+from edp_mx.reports.sweep_results import Point, plot_sweep
 
 
 def trial(ser, **values):

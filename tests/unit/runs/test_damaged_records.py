@@ -8,7 +8,7 @@ from support.records import attack_of, kept, record_of
 from support.times import times_row
 
 from edp_mx.errors import UserError
-from edp_mx.reports.provenance import environments_of
+from edp_mx.reports.records_page import environments_of
 from edp_mx.reports.run_list import list_runs
 from edp_mx.runs.attack_records import collect_attacks
 from edp_mx.runs.expected_scores import exact_runs

@@ -13,7 +13,7 @@ from support.records import changed, record_of
 
 from edp_mx.dp.accounting.ledger import LedgerFile, read_ledger
 from edp_mx.errors import UserError
-from edp_mx.reports.sweep_table import describe_sweep
+from edp_mx.reports.sweep_results import describe_sweep
 from edp_mx.runs.record import settings_of
 from edp_mx.runs.run_directory import RunDirectory
 from edp_mx.runs.sweep import search
