@@ -12,6 +12,7 @@ from edp_mx.reports.panels import Picture
 from edp_mx.reports.table import parse_table, render_table
 
 MISSING = "–"
+MOST_OPEN = 3  # pictures of a part; of more, each but the first is folded
 _NUMBER = re.compile(
     r"[+-]?(\d[\d,]*(\.\d+)?(e[+-]?\d+)?|∞)(?=$| [(±])"
 )  # alone, or before its range
@@ -114,6 +115,5 @@ def as_html(title: str, summary: str, parts: Sequence[Part], head: Sequence[Head
     Args:
         head: the numbers that matter, which stand above the parts.
     """
-    return render_page(
-        "page.html", title=title, summary=summary, parts=parts, head=head, missing=MISSING
-    )
+    shown = {"title": title, "summary": summary, "parts": parts, "head": head}
+    return render_page("page.html", **shown, missing=MISSING, most_open=MOST_OPEN)

@@ -2,6 +2,7 @@
 
 import html
 import json
+import re
 
 import pytest
 from support.made_ledgers import plan_with, write_plan
@@ -11,6 +12,8 @@ from support.records import changed, record_of
 from edp_mx.attacks.directory import write_outcome
 from edp_mx.attacks.membership.thresholds import threshold_attacks
 from edp_mx.dp.accounting.guarantee import guarantee
+from edp_mx.reports.panels import Picture
+from edp_mx.reports.report_parts import MOST_OPEN, Part, as_html
 from edp_mx.reports.run_page import write_run_page
 from edp_mx.runs.run_directory import RunDirectory
 from edp_mx.runtime.files import write_json
@@ -84,3 +87,11 @@ def test_attacks_and_the_run_without_privacy_stand_on_the_page(made, generator):
     write_run_page(run)
     page = (run.path / "report.html").read_text()
     assert "without privacy (free, another model: BERT)" in page
+
+
+def test_of_many_pictures_each_but_the_first_is_folded():
+    many = [Picture(f"place {i}", ["<svg></svg>"]) for i in range(MOST_OPEN + 1)]
+    page = as_html("title", "", [Part("many", pictures=many), Part("few", pictures=many[1:])])
+    folded = re.findall("<details( open)?><summary>(.*?)</summary>", page)
+    assert folded == [(" open" * (i == 0), each.caption) for i, each in enumerate(many)]
+    assert page.count("<figure>") == MOST_OPEN and page.count("<svg>") == 2 * MOST_OPEN + 1
