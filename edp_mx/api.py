@@ -65,12 +65,15 @@ def train_and_draw(
 def load(run: PathLike) -> TrainedRun:
     """Load a finished run; it has `predict`, `score`, and `part` to read its corpus again.
 
+    Of a folder that was exported for ONNX Runtime, what is returned has `predict` alone.
+
     Raises:
         UserError: the run is not there, not finished, or damaged.
     """
-    from edp_mx.runs.trained_run import load_run
+    from edp_mx.runs.exported.exported_model import load_model
 
-    return load_run(Path(run))
+    trained: TrainedRun = load_model(Path(run))
+    return trained
 
 
 def predict(run: Run, utterances: Sequence[Union[str, Sequence[str]]]) -> List[Answer]:
@@ -165,4 +168,6 @@ def attack_and_draw(request: AttackRequest) -> Iterator[Outcome]:
 
 
 def _path(run: Run) -> Path:
+    if not isinstance(run, (str, Path)) and not hasattr(run, "run"):
+        raise UserError("an export has neither ledger nor corpus: name the run that it was made of")
     return Path(run) if isinstance(run, (str, Path)) else run.run.path

@@ -6,16 +6,10 @@ import threading
 
 import pytest
 from support import cli
-from support.drawn_runs import (
-    LINES,
-    confidence_of,
-    differences,
-    drawn_run,
-    predicted,
-    threshold_of,
-)
+from support.drawn_runs import LINES, confidence_of, differences, drawn_run, predicted, threshold_of
 from support.serving import posted, raw
 
+import edp_mx
 from edp_mx.errors import UserError
 from edp_mx.runs.exported.exported_model import ExportedModel
 from edp_mx.runs.exported.onnx_folder import write_onnx
@@ -55,6 +49,10 @@ def test_it_answers_as_the_run_does(pair):
     for text in TEXTS[:9]:
         one, other = (model.predict([model.tokens_of(text)])[0] for model in (trained, exported))
         assert one.describe() == other.describe() and one.line() == other.line()
+    (loaded,) = edp_mx.predict(edp_mx.load(folder), [text])
+    assert loaded.line() == other.line()
+    with pytest.raises(UserError, match="an export has neither ledger nor corpus"):
+        edp_mx.account(edp_mx.load(folder))
 
 
 def test_predict_reads_it_without_mxnet(pair):
