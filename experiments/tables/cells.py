@@ -161,8 +161,8 @@ def find_for_cell(
     """Return the records of all runs with these settings.
 
     The micro-batches may have been shared by more or fewer workers, where as many left none, and
-    clipped one at a time, which gives the same sum. Of a file that is not on this machine (a checkpoint, word vectors) any content counts, since nobody
-    could train the cell here.
+    clipped one at a time, which gives the same sum. Of a file that is not on this machine (a
+    checkpoint, word vectors) any content counts, since nobody could train the cell here.
     """
     shared = list(_shared(config, workers))
     for each, count in shared:
@@ -190,8 +190,10 @@ def _shared(config: ExperimentConfig, workers: int) -> Iterator[Tuple[Experiment
         return
     for count in (workers, *(each for each in (1, 2, 4, 8) if each != workers)):
         for clipping in CLIPPINGS:
-            share = {"micro_batches_per_worker": N // count, "clipping": clipping}
-            yield replace(config, privacy=replace(config.privacy, **share)), count
+            privacy = replace(
+                config.privacy, micro_batches_per_worker=N // count, clipping=clipping
+            )
+            yield replace(config, privacy=privacy), count
 
 
 def _without(settings: Mapping[str, Any], absent: Set[str]) -> Dict[str, Any]:
