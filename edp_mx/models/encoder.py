@@ -105,9 +105,10 @@ class Encoder(gluon.HybridBlock):
         raise NotImplementedError
 
     def next_piece_scorer(self) -> Optional[Encoder]:
-        """Return the same network with scores of the next piece; None for one that has none.
+        """Return the same network with the losses of next pieces; None for one that has none.
 
-        Shapes: its `inputs` and places (N, R) → (N, R, V): of all pieces behind each place.
+        Shapes: its `inputs`, places (N, R) and the pieces behind them (N, R), −1 for none → their
+            losses, and the likeliest pieces there, (N, R) each.
         """
         return None
 

@@ -41,6 +41,17 @@ def host_view(array: mx.nd.NDArray) -> np.ndarray:
     return np.asarray(_Memory(array))
 
 
+def to_numpy(array: mx.nd.NDArray) -> np.ndarray:
+    """Return an array in NumPy: its memory if it is float32 on a CPU, a copy otherwise."""
+    array.wait_to_read()
+    return host_view(array) if has_view(array) else array.asnumpy()
+
+
+def has_view(array: mx.nd.NDArray) -> bool:
+    """Return whether an array has a `host_view`."""
+    return array.context.device_type == "cpu" and array.dtype == np.float32
+
+
 def overwrite(parameter: gluon.Parameter, values: np.ndarray) -> None:
     """Give a parameter new values.
 

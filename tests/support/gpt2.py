@@ -40,3 +40,9 @@ def scorer_of(folder):
     initialize(encoder, seed=1, context=mx.cpu(), rule=encoder.initial_values)
     load_gpt2(encoder.decoder, checkpoint)
     return encoder.next_piece_scorer()
+
+
+def scores_of(scorer, pieces):
+    """Of all pieces behind each, from the whole at once. Shapes: (N, P) → (N, P, V)."""
+    states = scorer.decoder(mx.nd.array(pieces, dtype="int32")).asnumpy()  # (N, P, H)
+    return states @ scorer.piece_vectors.data().asnumpy().T

@@ -15,7 +15,9 @@ errors dp.accounting dp.sampling metrics data config reports serving api cli
 """.split()  # noqa: SIM905
 NUMPY_ONLY = NO_MXNET[:5]
 # What MXNet and Horovod do not document.
-INTERNALS = re.compile(r"mxnet\.base|_fresh_grad|CachedOp|\._grad\b|_allreduce_grads")
+INTERNALS = re.compile(
+    r"mxnet\.base|_fresh_grad|CachedOp|\._grad\b|_allreduce_grads|operator\._registry"
+)
 MXNET_IN_RUNTIME = {"arrays.py", "blas_in_use.py", "distributed.py"}
 
 

@@ -27,6 +27,7 @@ from edp_mx.models.gpt2.config import GPT2Config
 from edp_mx.models.gpt2.decoder import GPT2, initial_gpt2_values
 from edp_mx.models.gpt2.steps import Past, step
 from edp_mx.models.gpt2.upper import UpperGPT2, frozen_part
+from edp_mx.models.next_piece_loss import OPERATOR
 from edp_mx.models.trained_part import Adaptable
 
 
@@ -87,14 +88,15 @@ class GPT2Encoder(Encoder):
 
 
 class NextPieceScorer(Encoder):
-    """Scores of all pieces for the place behind others; the output layer is the pieces' vectors.
+    """The losses of the pieces behind others; the output layer is the pieces' vectors.
 
     Args:
         decoder: the network, or the part of it above its frozen layers.
         word_embed: the embedding of the pieces.
 
-    Shapes: pieces (N, P), or states below (N, P, H), places of the pieces before (N, R) →
-        (N, R, V).
+    Shapes: pieces (N, P), or states below (N, P, H), places of the pieces before (N, R), and the
+        true pieces (N, R), −1 for none → −ln p(true piece), 0 for none, and the likeliest pieces,
+        (N, R) each.
     Source: Radford et al. 2018, equation 2.
     """
 
@@ -110,7 +112,7 @@ class NextPieceScorer(Encoder):
         return _tables(self.decoder, vocabulary)
 
     def inputs(self, batch: Batch, context: mx.Context) -> Tuple[mx.nd.NDArray, ...]:
-        """Return what the network reads, checked; the places are the caller's."""
+        """Return what the network reads, checked; places and true pieces are the caller's."""
         return (self.decoder.inputs(batch, context),)
 
     def frozen_part(self) -> Optional[FrozenPart]:
@@ -126,11 +128,10 @@ class NextPieceScorer(Encoder):
         """Return the scores behind some more pieces; see `steps.step`."""
         return step(self.decoder, pieces, past)
 
-    def hybrid_forward(self, F, read, places, piece_vectors):
+    def hybrid_forward(self, F, read, places, targets, piece_vectors):
         states = at_tokens(F, self.decoder(read), places)  # (N, R, H)
-        return F.FullyConnected(
-            states, piece_vectors, no_bias=True, num_hidden=self.decoder.num_pieces, flatten=False
-        )
+        losses, likeliest, *_ = F.Custom(states, piece_vectors, targets, op_type=OPERATOR)
+        return losses, likeliest
 
 
 def build_encoder(config: GPT2Config, data: DataConfig, vocabulary: Vocabulary) -> GPT2Encoder:

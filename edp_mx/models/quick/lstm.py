@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Callable, List, NamedTuple, Sequence, Tuple
+from typing import List, NamedTuple, Sequence, Tuple
 
 import mxnet as mx
 import numpy as np
 
 from edp_mx.models import clc_layers
+from edp_mx.models.python_operators import fill, register
 from edp_mx.runtime import lstm_pass
-from edp_mx.runtime.arrays import host_view
+from edp_mx.runtime.arrays import to_numpy
 from edp_mx.runtime.lstm_pass import LSTMMemory, LSTMWeights
 from edp_mx.runtime.packing import Packing
 
@@ -59,30 +60,30 @@ class _Operator(mx.operator.CustomOp):
     """See `lstm_pass`; what the backward pass needs is the second output."""
 
     def forward(self, is_train, req, in_data, out_data, aux) -> None:  # noqa: ARG002
-        inputs, lengths, *values = map(_memory, in_data)
+        inputs, lengths, *values = map(to_numpy, in_data)
         weights = LSTMWeights(*values[:4]), LSTMWeights(*values[4:])
 
         def make(states: np.ndarray) -> None:
-            for own, each in zip(weights, _directions(lengths, states, _memory(out_data[1]))):
+            for own, each in zip(weights, _directions(lengths, states, to_numpy(out_data[1]))):
                 packing, part, kept = each
                 lstm_pass.forward(inputs, own, packing, states=part, memory=kept)
 
-        _fill(out_data[0], req[0], make)
+        fill(out_data[0], req[0], make)
 
     @np.errstate(over="ignore", under="ignore", invalid="ignore")
     def backward(self, req, out_grad, in_data, out_data, in_grad, aux) -> None:  # noqa: ARG002
         heads, inputs, lengths, states, room = map(
-            _memory, (*out_grad[:1], *in_data[:2], *out_data)
+            to_numpy, (*out_grad[:1], *in_data[:2], *out_data)
         )
-        i2h, h2h = (tuple(map(_memory, in_data[i::4])) for i in (2, 3))  # of both directions
+        i2h, h2h = (tuple(map(to_numpy, in_data[i::4])) for i in (2, 3))  # of both directions
         forwards = _directions(lengths, states, room)
         packings = [each.packing for each in forwards]
         gates = [
             lstm_pass.backward(each.states, own, each.packing, each.memory)
             for own, each in zip(h2h, _directions(lengths, heads, room))
         ]  # (P, 4H) each
-        _fill(in_grad[0], req[0], partial(_input_gradients, packings, gates, i2h))
-        _fill(in_grad[1], req[1], lambda out: out.fill(0))
+        fill(in_grad[0], req[0], partial(_input_gradients, packings, gates, i2h))
+        fill(in_grad[1], req[1], lambda out: out.fill(0))
         for start, own, each in zip((2, 6), gates, forwards):
             own_targets = in_grad[start : start + 4], req[start : start + 4]
             _parameter_gradients(own, each, inputs, *own_targets)
@@ -107,39 +108,15 @@ def _parameter_gradients(
     later, earlier = packing.pairs(gates, packing.pack(each.states))  # (Q, 4H), (Q, H)
     products = ((gates, packing.pack(inputs)), (later, earlier))
     for target, request, (left, right) in zip(targets, requests, products):
-        _fill(target, request, partial(np.matmul, left.T, right))
+        fill(target, request, partial(np.matmul, left.T, right))
     bias = gates.sum(axis=0)  # (4H,), of each of the two biases
     for target, request in zip(targets[2:], requests[2:]):
-        _fill(target, request, partial(np.copyto, src=bias))
+        fill(target, request, partial(np.copyto, src=bias))
 
 
-def _memory(array: mx.nd.NDArray) -> np.ndarray:
-    """Return a NumPy view of an operator's argument, ready to read."""
-    array.wait_to_read()
-    return host_view(array)
-
-
-def _fill(target: mx.nd.NDArray, request: str, make: Callable[[np.ndarray], None]) -> None:
-    """Write or add a result as MXNet requests; `make` fills an array of the target's shape."""
-    if request == "null":
-        return
-    place = host_view(target)
-    if request == "add":
-        result = np.empty_like(place)
-        make(result)
-        place += result
-    else:
-        make(place)
-
-
-@mx.operator.register(OPERATOR)
+@register(OPERATOR)
 class _Properties(mx.operator.CustomOpProp):
-    """What MXNet asks about the operator.
-
-    Only one operator in Python may declare what its backward pass reads: MXNet keeps a single such
-    list for all of them, and another operator's backward pass fails on entries that it does not
-    declare.
-    """
+    """What MXNet asks about the operator."""
 
     def __init__(self, state_size: str) -> None:
         super().__init__(need_top_grad=True)

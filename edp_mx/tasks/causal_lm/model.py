@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Dict, Iterable, Iterator, NamedTuple, Optional, Sequence, Tuple
+from typing import Any, Dict, Iterable, Iterator, Optional, Sequence, Tuple
 
 import mxnet as mx
 import numpy as np
@@ -15,19 +15,8 @@ from edp_mx.data.vocabulary import Vocabulary
 from edp_mx.models.frozen import context_of
 from edp_mx.tasks.causal_lm.answer import Continued
 from edp_mx.tasks.causal_lm.decoding import Decoding, continuations, told
-from edp_mx.tasks.causal_lm.predicted import Predicted, predicted
+from edp_mx.tasks.causal_lm.predicted import predicted
 from edp_mx.tasks.model import TaskModel, scores_of_losses
-
-
-class Guessed(NamedTuple):
-    """The predicted pieces of a batch, with the log-probabilities of all pieces at each.
-
-    Shapes: log_probabilities (N, R, V) · true (N, R), those of the true pieces, 0 at padding.
-    """
-
-    predicted: Predicted
-    log_probabilities: mx.nd.NDArray
-    true: mx.nd.NDArray
 
 
 class CausalLM(TaskModel):
@@ -64,7 +53,8 @@ class CausalLM(TaskModel):
 
     def loss(self, batch: Batch) -> mx.nd.NDArray:
         """Return the sum of −ln p(true piece) over the predicted pieces of each text, (N,)."""
-        return -self._guess(batch).true.sum(axis=1)
+        _, losses, _ = self._guess(batch)
+        return losses.sum(axis=1)
 
     def forward(self, batch: Batch) -> Tuple[Optional[mx.nd.NDArray], mx.nd.NDArray]:
         """Return scores of two labels: all pieces are guessed, or not. Shapes: (N, 2)."""
@@ -74,11 +64,10 @@ class CausalLM(TaskModel):
         """Yield Σ −ln p(true piece), the numbers of right guesses and of pieces, (3,)."""
         for batch in batches:
             with mx.autograd.pause(train_mode=False):
-                found, log_probabilities, true = self._guess(batch)
-                best = log_probabilities.argmax(axis=2).asnumpy()  # (N, R)
-            right = found.counts[best == found.targets].sum()
-            loss = -true.asnumpy().sum(dtype=np.float64)
-            yield np.array([loss, right, found.counts.sum()])
+                targets, losses, likeliest = self._guess(batch)
+            loss = losses.asnumpy().sum(dtype=np.float64)
+            right = (likeliest.asnumpy() == targets).sum()
+            yield np.array([loss, right, (targets >= 0).sum()])
 
     def answers(
         self,
@@ -109,17 +98,13 @@ class CausalLM(TaskModel):
                     index = int(batch.indices[row])
                     yield index, Continued(asked[index].tokens, text_of(ids))
 
-    def _guess(self, batch: Batch) -> Guessed:
-        """Score all pieces at the predicted places."""
-        found = predicted(batch.pieces, end=self._end)
-        log_probabilities = mx.nd.log_softmax(self._scores(batch, found.places), axis=-1)
-        context = log_probabilities.context
-        targets = mx.nd.array(found.targets, ctx=context, dtype="int32")
-        true = mx.nd.pick(log_probabilities, targets, axis=2)  # (N, R)
-        return Guessed(found, log_probabilities, true * mx.nd.array(found.counts, ctx=context))
+    def _guess(self, batch: Batch) -> Tuple[np.ndarray, mx.nd.NDArray, mx.nd.NDArray]:
+        """Return the predicted pieces, −1 at padding, their losses and the likeliest pieces there.
 
-    def _scores(self, batch: Batch, places: np.ndarray) -> mx.nd.NDArray:
-        """Return the scores of all pieces behind some places. Shapes: (N, R) → (N, R, V)."""
+        Shapes: (N, R) each; 0 at padding.
+        """
+        places, targets = predicted(batch.pieces, end=self._end)
         context = context_of(self.encoder)
-        before = mx.nd.array(places, ctx=context, dtype="float32")
-        return self.encoder(*self.encoder.inputs(batch, context), before)
+        asked = (mx.nd.array(each, ctx=context, dtype="float32") for each in (places, targets))
+        losses, likeliest = self.encoder(*self.encoder.inputs(batch, context), *asked)
+        return targets, losses, likeliest

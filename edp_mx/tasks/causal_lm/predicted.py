@@ -12,13 +12,12 @@ from edp_mx.data.batching import PieceInputs
 class Predicted(NamedTuple):
     """The predicted pieces of a batch, in order, those of a text behind one another.
 
-    Shapes: all (N, R), R the most pieces of a text: `places` int32, of the pieces before them;
-        `targets` int32, their ids; `counts` float32, 1, or 0 behind the last of a text.
+    Shapes: both (N, R) int32, R the most pieces of a text: `places`, of the pieces before them;
+        `targets`, their ids, −1 behind the last of a text.
     """
 
     places: np.ndarray
     targets: np.ndarray
-    counts: np.ndarray
 
 
 def predicted(inputs: PieceInputs, *, end: int) -> Predicted:
@@ -37,7 +36,7 @@ def predicted(inputs: PieceInputs, *, end: int) -> Predicted:
     begins = np.where(is_inside & (pieces == end), steps, 0).max(axis=1)  # (N,)
     numbers = lengths - 1 - begins  # (N,)
     places = begins[:, None] + np.arange(numbers.max())  # (N, R)
-    counts = places < lengths[:, None] - 1  # (N, R)
-    places = np.where(counts, places, 0)
-    targets = np.take_along_axis(pieces, places + 1, axis=1)  # (N, R)
-    return Predicted(places.astype(np.int32), targets, counts.astype(np.float32))
+    is_there = places < lengths[:, None] - 1  # (N, R)
+    places = np.where(is_there, places, 0)
+    targets = np.where(is_there, np.take_along_axis(pieces, places + 1, axis=1), -1)  # (N, R)
+    return Predicted(places.astype(np.int32), targets)

@@ -10,9 +10,10 @@ from mxnet import autograd, gluon
 from mxnet.ndarray import CachedOp
 
 from edp_mx.dp.privacy.ghost.graph import Graph, unfit
-from edp_mx.dp.privacy.ghost.lstm import LSTMRun, SeenLSTM, refuse_unused, to_numpy
+from edp_mx.dp.privacy.ghost.lstm import LSTMRun, SeenLSTM, refuse_unused
 from edp_mx.dp.privacy.ghost.segments import Cut, Tap
 from edp_mx.dp.privacy.ghost.surgery import Surgery
+from edp_mx.runtime.arrays import to_numpy
 
 Shape = Tuple[int, ...]
 Arrays = Dict[str, mx.nd.NDArray]
@@ -25,6 +26,7 @@ class Seen(NamedTuple):
     inputs: np.ndarray
     gradients: np.ndarray
     axis: int
+    others: Tuple[np.ndarray, ...] = ()  # what else the rule reads
 
 
 class ProbedBlock:
@@ -121,13 +123,20 @@ class ProbedBlock:
         mx.nd.waitall()
         taps = []
         for tap in self._surgery.taps:
-            place, outputs, probe = tap.source, self._outputs[tap.segment], self._probes[tap.probe]
-            source = self._values[place] if isinstance(place, str) else outputs[place]
+            probe = self._probes[tap.probe]
             refuse_unused(probe, tap.node.name)
+            inputs, *others = (to_numpy(self._read(place, tap.segment)) for place in tap.sources)
             axis = self._axes[tap.probe]
-            taps.append(Seen(tap, to_numpy(source), to_numpy(probe.grad), axis))
+            taps.append(Seen(tap, inputs, to_numpy(probe.grad), axis, tuple(others)))
         lstms = [seen for cut in self._surgery.cuts for seen in self._lstms[cut.variable].seen()]
         return taps, lstms
+
+    def _read(self, place: Union[str, int], level: int) -> mx.nd.NDArray:
+        """Return an input of the block, a parameter's value or an output of a segment."""
+        if isinstance(place, int):
+            return self._outputs[level][place]
+        given = self._values.get(place)
+        return self._graph.parameters[place].data() if given is None else given
 
     def _find_axes(self, inputs: Sequence[mx.nd.NDArray]) -> None:
         """Find the axis of each tapped output along which the examples lie."""

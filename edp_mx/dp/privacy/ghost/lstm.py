@@ -17,7 +17,7 @@ from edp_mx.dp.privacy.ghost import dense, explicit
 from edp_mx.dp.privacy.ghost.segments import Cut
 from edp_mx.errors import UserError
 from edp_mx.runtime import lstm_pass
-from edp_mx.runtime.arrays import host_view
+from edp_mx.runtime.arrays import to_numpy
 from edp_mx.runtime.lstm_pass import LSTMMemory, LSTMWeights
 from edp_mx.runtime.packing import Packing
 
@@ -189,11 +189,3 @@ def refuse_unused(leaf: mx.nd.NDArray, name: str) -> None:
             f"the loss does not use {name}, whose parameters are to be trained; freeze them "
             "(grad_req 'null') or set privacy.clipping: loop"
         )
-
-
-def to_numpy(array: mx.nd.NDArray) -> np.ndarray:
-    """Return an array in NumPy: its memory if it is float32 on a CPU, a copy otherwise."""
-    array.wait_to_read()
-    if array.context.device_type != "cpu" or array.dtype != np.float32:
-        return array.asnumpy()
-    return host_view(array)

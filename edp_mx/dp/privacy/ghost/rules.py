@@ -11,42 +11,10 @@ from edp_mx.dp.privacy.ghost import convolution, dense, embedding, explicit, lst
 from edp_mx.dp.privacy.ghost.block import ProbedBlock, Seen
 from edp_mx.dp.privacy.ghost.graph import unfit
 from edp_mx.dp.privacy.ghost.lstm import SeenLSTM
+from edp_mx.dp.privacy.ghost.next_piece import NextPieceRule
 from edp_mx.dp.privacy.ghost.operands import Operand
-from edp_mx.dp.privacy.ghost.surgery import POSITIONS
-
-Totals = Mapping[str, np.ndarray]  # parameter → where its sum is added up
-Norms = Iterator[Tuple[int, np.ndarray]]  # layer, squared norms (N,)
-
-
-class Rule:
-    """Squared norms and sums of one operator, from its inputs and the gradients of its outputs.
-
-    An example of the formulas is here a unit: a row of the batch, or several in succession.
-    """
-
-    def __init__(self, seen: Seen, num_examples: int, layer_of: Mapping[str, int]) -> None:
-        self._operands = seen.tap.operands
-        self._attributes = seen.tap.node.attributes
-        self._layer_of = layer_of
-        self._last_axis = seen.inputs.ndim - 1
-        self._inputs = seen.inputs
-        _refuse_uneven(seen.tap.node.name, seen.gradients.shape[seen.axis], num_examples)
-        self._gradients = _by_example(seen.gradients, seen.axis, num_examples)
-        if seen.tap.rule != POSITIONS:  # there the same inputs serve all examples
-            self._inputs = _by_example(seen.inputs, seen.axis, num_examples)
-
-    @property
-    def weight(self) -> Tuple[str, ...]:
-        """The parameters that its weight is made of."""
-        return self._operands[0].parameters
-
-    def squared_norms(self) -> Norms:
-        """Yield the squared norms of each layer's parameters in this operator."""
-        raise NotImplementedError
-
-    def add_sums(self, totals: Totals, factors: np.ndarray) -> None:
-        """Add Σ_i factors_i · (gradient of example i) to the totals. Shapes: factors (N,)."""
-        raise NotImplementedError
+from edp_mx.dp.privacy.ghost.rule import Norms, Rule, Totals, refuse_uneven, sequences
+from edp_mx.dp.privacy.ghost.surgery import LOSS, POSITIONS
 
 
 class DenseRule(Rule):
@@ -56,8 +24,8 @@ class DenseRule(Rule):
         if seen.tap.node.attributes.get("flatten", "True") == "True":
             seen = seen._replace(inputs=seen.inputs.reshape(len(seen.inputs), -1))
         super().__init__(seen, num_examples, layer_of)
-        self._inputs = _sequences(self._inputs)  # (N, T, d)
-        self._gradients = _sequences(self._gradients)  # (N, T, p)
+        self._inputs = self.inputs = sequences(self._inputs)  # (N, T, d)
+        self._gradients = sequences(self._gradients)  # (N, T, p)
 
     def squared_norms(self) -> Norms:
         weight = self._operands[0]
@@ -68,15 +36,15 @@ class DenseRule(Rule):
             return
         for layer, rows in self._parts(weight):
             yield layer, dense.weight_squared_norms(self._inputs, self._outputs(rows))
-        yield from self._bias_norms()
+        yield from self.bias_norms()
 
-    def tied_norms(self, look_up: EmbeddingRule) -> Norms:
-        """Yield the norms where a look-up reads the same table, and those of the own bias."""
-        ids, embedded = look_up.look_ups()  # (N, …), (N, …, d)
-        ids, embedded = ids.reshape(len(ids), -1), _sequences(embedded)
-        norms = tied.squared_norms(self._inputs, self._gradients, ids, embedded)
-        yield self._layer_of[look_up.table], norms
-        yield from self._bias_norms()
+    def products(
+        self, which: tied.Examples, ids: np.ndarray, dtype: type
+    ) -> Tuple[np.ndarray, np.ndarray]:
+        """See `tied.Output`."""
+        gradients: np.ndarray = self._gradients[which].astype(dtype, copy=False)  # (n, S, V)
+        places = np.broadcast_to(ids[:, None], (*gradients.shape[:2], ids.shape[1]))
+        return dense.gram(gradients), np.take_along_axis(gradients, places, axis=2)
 
     def add_sums(self, totals: Totals, factors: np.ndarray) -> None:
         weight, *bias = self._operands
@@ -86,7 +54,8 @@ class DenseRule(Rule):
         for total in (t for b in bias for t in self._totals(b, totals, (num_outputs,))):
             dense.add_bias_sum(total, self._gradients, factors)
 
-    def _bias_norms(self) -> Norms:
+    def bias_norms(self) -> Norms:
+        """See `tied.Output`."""
         for bias in self._operands[1:]:
             for layer, rows in self._parts(bias):
                 yield layer, dense.bias_squared_norms(self._outputs(rows))
@@ -130,20 +99,15 @@ class EmbeddingRule(Rule):
         self._inputs = np.broadcast_to(self._inputs, self._gradients.shape[:-1])  # (N, …)
 
     def squared_norms(self) -> Norms:
-        yield self._layer_of[self.table], embedding.squared_norms(*self.look_ups())
+        yield self.layer, embedding.squared_norms(*self.look_ups())
 
     def add_sums(self, totals: Totals, factors: np.ndarray) -> None:
-        embedding.add_sum(totals[self.table], self._inputs, self._gradients, factors)
+        embedding.add_sum(totals[self.weight[0]], self._inputs, self._gradients, factors)
 
     def look_ups(self) -> Tuple[np.ndarray, np.ndarray]:
         """Return the ids, checked, and their outputs' gradients. Shapes: → (N, …), (N, …, d)."""
         embedding.refuse_strangers(self._inputs, self._operands[0].num_rows)
         return self._inputs, self._gradients
-
-    @property
-    def table(self) -> str:
-        """The parameter that is looked up in."""
-        return self.weight[0]
 
 
 class SmallRule(Rule):
@@ -176,7 +140,7 @@ class LayerNormRule(SmallRule):
         gamma, beta = (operand.parameters[0] for operand in self._operands)
         if int(self._attributes.get("axis", "-1")) not in (-1, self._last_axis):
             raise unfit(f"{gamma}: ghost clipping knows layer norms over the last axis only")
-        inputs, gradients = _sequences(self._inputs), _sequences(self._gradients)  # (N, T, d)
+        inputs, gradients = sequences(self._inputs), sequences(self._gradients)  # (N, T, d)
         epsilon = float(self._attributes.get("eps", "1e-5"))
         yield gamma, explicit.gamma_gradients(inputs, gradients, eps=epsilon)
         yield beta, explicit.sums_over_positions(gradients)
@@ -207,7 +171,7 @@ class LSTMRule:
     """An LSTM that was cut out of its graph; see `Rule`."""
 
     def __init__(self, seen: SeenLSTM, num_examples: int, layer_of: Mapping[str, int]) -> None:
-        _refuse_uneven(seen.parameters[0], seen.inputs.shape[1], num_examples)
+        refuse_uneven(seen.parameters[0], seen.inputs.shape[1], num_examples)
         self._seen, self._num_examples, self._layer_of = seen, num_examples, layer_of
         self._arrays = seen.inputs, seen.states, seen.gate_gradients
 
@@ -232,6 +196,7 @@ _RULES: Dict[str, Type[Rule]] = {
     POSITIONS: EmbeddingRule,
     "LayerNorm": LayerNormRule,
     "Convolution": ConvolutionRule,
+    LOSS: NextPieceRule,
 }
 
 
@@ -244,32 +209,8 @@ def rules_of(block: ProbedBlock, num_examples: int, layer_of: Mapping[str, int])
 
 def _with_ties(made: Sequence[Rule]) -> List[AnyRule]:
     """Replace the two rules of each table that goes in and out; `Surgery` lets pass no other."""
-    outputs = {rule.weight: rule for rule in made if isinstance(rule, DenseRule)}
+    outputs = {r.weight: r for r in made if isinstance(r, (DenseRule, NextPieceRule))}
     tables = {rule.weight: rule for rule in made if isinstance(rule, EmbeddingRule)}
     shared = outputs.keys() & tables.keys()
     rest = [rule for rule in made if rule.weight not in shared]
     return [*rest, *(tied.TiedRule(outputs[names], tables[names]) for names in sorted(shared))]
-
-
-def _refuse_uneven(name: str, num_rows: int, num_examples: int) -> None:
-    if num_rows % num_examples:
-        raise unfit(
-            f"{name} reads {num_rows} rows of {num_examples} examples, which ghost clipping does "
-            "not follow"
-        )
-
-
-def _by_example(values: np.ndarray, axis: int, num_examples: int) -> np.ndarray:
-    """Examples first: (N, …) of an array with its rows along an axis, (N, rows, …) for several.
-
-    The rows of an example must follow one another; `check.refuse_wrong` checks that.
-    """
-    rows = np.moveaxis(values, axis, 0)
-    if len(rows) == num_examples:
-        return rows
-    return rows.reshape(num_examples, -1, *rows.shape[1:])
-
-
-def _sequences(values: np.ndarray) -> np.ndarray:
-    """(N, T, d), of (N, d) or of more axes in the middle."""
-    return values if values.ndim == 3 else values.reshape(len(values), -1, values.shape[-1])

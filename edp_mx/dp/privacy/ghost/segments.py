@@ -19,8 +19,8 @@ class Tap:
         rule: the operator's name, or `surgery.POSITIONS`.
         operands: weight, then bias.
         probe: the zero variable that is added to its output.
-        source: its input: the name of an input of the block, or an index into the segment's
-            outputs.
+        sources: its input, and what else its rule reads: the name of an input or a parameter of
+            the block, or an index into the segment's outputs.
     """
 
     node: Node
@@ -28,7 +28,7 @@ class Tap:
     operands: Tuple[Operand, ...]
     segment: int
     probe: str
-    source: Union[str, int]
+    sources: Tuple[Union[str, int], ...]
 
 
 @dataclass(frozen=True, eq=False)

@@ -11,9 +11,11 @@ from edp_mx.dp.privacy.ghost.operands import Operand, operands_of, refusal
 from edp_mx.dp.privacy.ghost.segments import Cut, Draft, Segment, Tap
 from edp_mx.errors import UserError
 
-TAPPED = ("FullyConnected", "Embedding", "LayerNorm", "Convolution")
+LOSS = "NextPieceLoss"  # `models/next_piece_loss.py`: an output layer with its loss
+_SHIFTS = 2  # place of an output of it, which the rule reads
+TAPPED = ("FullyConnected", "Embedding", "LayerNorm", "Convolution", LOSS)
 POSITIONS = "positions"  # a table indexed by position alone, added to the values of each example
-TIED = ("FullyConnected", "Embedding")  # the two that may read the same table
+OUTPUTS = ("FullyConnected", LOSS)  # one of them may read the same table as one `Embedding`
 _MAY_CARRY_POSITIONS = ("expand_dims",)
 _ADDITIONS = ("broadcast_add", "elemwise_add")
 _ZERO_STATES = ("_zeros", "zeros")
@@ -33,7 +35,7 @@ class Surgery:
     The input of a probed operator becomes an output of its segment.
 
     Guarantee: every trainable parameter of the block is read by exactly one tap or cut, or it is a
-    table that one `Embedding` looks up and one `FullyConnected` has as its weight (`TIED`); an
+    table that one `Embedding` looks up and one output layer has as its weight (`OUTPUTS`); an
     operator with trainable parameters for which there is no rule is refused by name.
     """
 
@@ -162,10 +164,15 @@ class Surgery:
 
     def _tap(self, index: int, probe: str, found: Found, draft: Draft) -> Tap:
         rule, entry, operands = found
-        source: Union[str, int] = self._graph.nodes[entry[0]].name
-        if source not in self._graph.input_names:
-            source = draft.show(entry)
-        return Tap(self._graph.nodes[index], rule, operands, len(self.segments), probe, source)
+        node = self._graph.nodes[index]
+        read = (*node.inputs, (index, _SHIFTS)) if rule == LOSS else (entry,)
+        sources = tuple(self._source(each, draft) for each in read)
+        return Tap(node, rule, operands, len(self.segments), probe, sources)
+
+    def _source(self, entry: Entry, draft: Draft) -> Union[str, int]:
+        """Where a value is read; see `Tap`."""
+        graph, name = self._graph, self._graph.nodes[entry[0]].name
+        return name if name in (*graph.input_names, *graph.parameters) else draft.show(entry)
 
     def _cut(self, index: int, draft: Draft) -> Cut:
         """The cut of an LSTM; refused unless `lstm_pass` computes its kind."""
@@ -195,9 +202,9 @@ class Surgery:
 
 
 def _is_tied(name: str, tapped: Mapping[int, Found]) -> bool:
-    """Whether a parameter is, as it is, the table of one `Embedding` and one `FullyConnected`."""
+    """Whether a parameter is, as it is, the table of one `Embedding` and one output layer."""
     rules = [rule for rule, _, (first, *_) in tapped.values() if first.is_whole(name)]
-    return sorted(rules) == sorted(TIED)
+    return len(rules) == 2 and "Embedding" in rules and any(rule in OUTPUTS for rule in rules)
 
 
 def _read_by_lstm(node: Node) -> Sequence[Entry]:

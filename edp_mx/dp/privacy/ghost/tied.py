@@ -13,25 +13,52 @@ Source: Li et al. 2022, section 4.2, equation (2), for each of the two without t
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol, Tuple, Union
 
 import numpy as np
 
 from edp_mx.dp.privacy.ghost import dense, explicit
 
 if TYPE_CHECKING:
-    from edp_mx.dp.privacy.ghost.rules import DenseRule, EmbeddingRule, Norms, Totals
+    from edp_mx.dp.privacy.ghost.rule import Norms, Totals
+    from edp_mx.dp.privacy.ghost.rules import EmbeddingRule
+
+Examples = Union[slice, np.ndarray]  # n of N
+
+
+class Output(Protocol):
+    """The rule of an output layer. Shapes: inputs (N, S, d), its x_s."""
+
+    inputs: np.ndarray
+
+    def products(
+        self, which: Examples, ids: np.ndarray, dtype: type
+    ) -> Tuple[np.ndarray, np.ndarray]:
+        """Return ⟨g_s, g_s'⟩ and ⟨g_s, 1_t⟩ of some examples, in that precision.
+
+        Shapes: ids (n, T), theirs → (n, S, S), (n, S, T).
+        """
+
+    def bias_norms(self) -> Norms:
+        """Yield the squared norms of a bias of its own, if there is one."""
+
+    def add_sums(self, totals: Totals, factors: np.ndarray) -> None:
+        """See `Rule`."""
 
 
 class TiedRule:
     """The rules of an output layer and of the look-up in the same table, as one; see `Rule`."""
 
-    def __init__(self, output: DenseRule, look_up: EmbeddingRule) -> None:
+    def __init__(self, output: Output, look_up: EmbeddingRule) -> None:
         self._output, self._look_up = output, look_up
 
     def squared_norms(self) -> Norms:
         """Yield the squared norms of the table's layer, and of the output layer's own bias."""
-        yield from self._output.tied_norms(self._look_up)
+        ids, embedded = self._look_up.look_ups()  # (N, …), (N, …, d)
+        ids = ids.reshape(len(ids), -1).astype(np.int64)
+        norms = squared_norms(self._output, ids, embedded.reshape(*ids.shape, -1))
+        yield self._look_up.layer, norms
+        yield from self._output.bias_norms()
 
     def add_sums(self, totals: Totals, factors: np.ndarray) -> None:
         """Add the sums of both, which add up."""
@@ -40,34 +67,29 @@ class TiedRule:
 
 
 @np.errstate(over="ignore", invalid="ignore")
-def squared_norms(
-    inputs: np.ndarray, gradients: np.ndarray, ids: np.ndarray, embedded: np.ndarray
-) -> np.ndarray:
+def squared_norms(output: Output, ids: np.ndarray, embedded: np.ndarray) -> np.ndarray:
     """Return the squared norms of each example's gradient of the table.
 
-    Shapes: inputs (N, S, d), gradients (N, S, V) of the output layer · ids (N, T), embedded
-    (N, T, d), the gradients of the embedding's output → (N,) float64.
+    Shapes: ids (N, T), embedded (N, T, d), the gradients of the embedding's output → (N,) float64.
     Edge cases: as of `dense.squared_norms`.
     """
-    norms = np.empty(len(inputs))
-    positions = inputs.shape[1] + ids.shape[1]
-    for group in explicit.groups(len(inputs), 2 * positions**2):
-        parts = (inputs[group], gradients[group], ids[group], embedded[group])
-        left, right = _grams(*parts)  # (n, S + T, S + T) each
-        found, is_exact = dense.gram_norms(right, left)
-        if not is_exact.all():
-            exactly = (part[~is_exact].astype(np.float64) for part in parts)
-            found[~is_exact], _ = dense.gram_norms(*_grams(*exactly))
-        norms[group] = np.maximum(found, 0)
-    return norms
+    norms = np.empty(len(ids))
+    positions = output.inputs.shape[1] + ids.shape[1]
+    for group in explicit.groups(len(ids), 2 * positions**2):
+        norms[group], is_exact = _norms(output, ids, embedded, group, np.float32)
+        again = np.arange(len(ids))[group][~is_exact]
+        if len(again):
+            norms[again], _ = _norms(output, ids, embedded, again, np.float64)
+    return np.maximum(norms, 0)
 
 
-def _grams(inputs, gradients, ids, embedded):
-    """L Lᵀ and R Rᵀ of some examples. Shapes: as above → (n, S + T, S + T) each."""
-    places = np.broadcast_to(ids[:, None].astype(np.int64), (*gradients.shape[:2], ids.shape[1]))
-    across = np.take_along_axis(gradients, places, axis=2)  # (n, S, T)
-    is_same = (ids[:, :, None] == ids[:, None]).astype(gradients.dtype)  # (n, T, T)
-    upper = np.concatenate([dense.gram(gradients), across], axis=2)  # (n, S, S + T)
+def _norms(
+    output: Output, ids: np.ndarray, embedded: np.ndarray, which: Examples, dtype: type
+) -> Tuple[np.ndarray, np.ndarray]:
+    """⟨L Lᵀ, R Rᵀ⟩ of some examples, and whether float32 was enough. Shapes: → (n,) each."""
+    gram, across = output.products(which, ids[which], dtype)  # (n, S, S), (n, S, T)
+    is_same = (ids[which][:, :, None] == ids[which][:, None]).astype(dtype)  # (n, T, T)
+    upper = np.concatenate([gram, across], axis=2)  # (n, S, S + T)
     lower = np.concatenate([np.swapaxes(across, 1, 2), is_same], axis=2)  # (n, T, S + T)
-    left = np.concatenate([upper, lower], axis=1)
-    return left, dense.gram(np.concatenate([inputs, embedded], axis=1))
+    rows = np.concatenate([output.inputs[which], embedded[which]], axis=1).astype(dtype)
+    return dense.gram_norms(dense.gram(rows), np.concatenate([upper, lower], axis=1))

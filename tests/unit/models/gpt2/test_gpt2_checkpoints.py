@@ -2,12 +2,11 @@
 
 import json
 
-import mxnet as mx
 import numpy as np
 import pytest
 from golden.make_gpt2_logits import GOLDEN, PIECES, SHAPES, pieces_of
 from safetensors import safe_open
-from support.gpt2 import scorer_of, tensors_of, write_folder
+from support.gpt2 import scorer_of, scores_of, tensors_of, write_folder
 
 from edp_mx.errors import UserError
 from edp_mx.models.gpt2.checkpoint import (
@@ -16,12 +15,6 @@ from edp_mx.models.gpt2.checkpoint import (
     read_config,
     write_checkpoint,
 )
-
-
-def scores_of(scorer, pieces):
-    """Of all pieces behind each. Shapes: (N, P) → (N, P, V)."""
-    places = np.broadcast_to(np.arange(pieces.shape[1]), pieces.shape)
-    return scorer(mx.nd.array(pieces, dtype="int32"), mx.nd.array(places)).asnumpy()
 
 
 @pytest.mark.parametrize("case", SHAPES)

@@ -3,7 +3,7 @@
 import mxnet as mx
 import numpy as np
 import pytest
-from support.gpt2 import scorer_of
+from support.gpt2 import scorer_of, scores_of
 from support.models import random_batch, tiny_gpt2
 from support.prescribed import taken
 
@@ -36,12 +36,6 @@ parts = pytest.mark.parametrize("settings", PARTS.values(), ids=PARTS)
 @pytest.fixture
 def batch(generator):
     return encode(texts(generator), VOCABULARY, max_pieces=24).batch(range(6))
-
-
-def scores_of(scorer, pieces):
-    """Of all pieces behind each, from the whole at once. Shapes: (N, P) → (N, P, V)."""
-    places = np.broadcast_to(np.arange(pieces.shape[1]), pieces.shape)
-    return scorer(mx.nd.array(pieces, dtype="int32"), mx.nd.array(places)).asnumpy()
 
 
 @parts
@@ -148,8 +142,7 @@ def test_beams_go_the_same_ways_without_a_cache(settings, batch):
 
     def uncached(pieces, past):
         seen = pieces if past is None else mx.nd.concat(past[0], pieces, dim=1)  # (N, S)
-        last = mx.nd.full((len(seen), 1), seen.shape[1] - 1)
-        return scorer(seen, last)[:, 0], [seen]
+        return mx.nd.array(scores_of(scorer, seen.asnumpy())[:, -1]), [seen]
 
     decoding = Decoding(max_pieces=8, beams=3)
     found, wanted = (

@@ -12,6 +12,7 @@ from mxnet.gluon import nn
 from support.prescribed import taken
 
 from edp_mx.dp.privacy.ghost import tied
+from edp_mx.dp.privacy.ghost.rules import DenseRule
 from edp_mx.errors import UserError
 from tests.unit.dp.privacy.ghost.test_clipping import assert_same_sum, drawn, ghost_for
 
@@ -22,6 +23,20 @@ def drawn_arrays(generator, n, s, t, v, d):
             generator.normal(size=(n, s, v)).astype(np.float32),
             generator.integers(0, v, (n, t)),
             generator.normal(size=(n, t, d)).astype(np.float32))  # fmt: skip
+
+
+class Dense:
+    """An output layer as `DenseRule` is one, with a trainable table and no bias."""
+
+    bias_norms = add_sums = None
+    products = DenseRule.products
+
+    def __init__(self, inputs, gradients):
+        self.inputs, self._gradients = inputs, gradients
+
+
+def norms_of(inputs, gradients, ids, embedded):
+    return tied.squared_norms(Dense(inputs, gradients), ids, embedded)
 
 
 def by_hand(inputs, gradients, ids, embedded):
@@ -42,7 +57,7 @@ def by_hand(inputs, gradients, ids, embedded):
 def test_the_norm_is_that_of_the_whole_gradient(sizes, seed, scale):
     arrays = drawn_arrays(np.random.default_rng(seed), *sizes)
     arrays = (*arrays[:3], arrays[3] * np.float32(scale))
-    np.testing.assert_allclose(tied.squared_norms(*arrays), by_hand(*arrays), rtol=1e-5)
+    np.testing.assert_allclose(norms_of(*arrays), by_hand(*arrays), rtol=1e-5)
 
 
 def test_where_the_two_uses_cancel_float64_takes_over(generator):
@@ -53,23 +68,23 @@ def test_where_the_two_uses_cancel_float64_takes_over(generator):
     gradients[np.arange(3), 0, ids[:, 0]] = 1
     embedded = (-inputs * np.float32(1 - 1e-4)).astype(np.float32)
     arrays = inputs, gradients, ids, embedded
-    np.testing.assert_allclose(tied.squared_norms(*arrays), by_hand(*arrays), rtol=1e-6)
+    np.testing.assert_allclose(norms_of(*arrays), by_hand(*arrays), rtol=1e-6)
 
 
 def test_without_the_cross_term_it_would_be_another_norm(generator):
     arrays = drawn_arrays(generator, 4, 3, 3, 2, 5)
     inputs, gradients, ids, embedded = arrays
     nothing = np.zeros_like
-    apart = tied.squared_norms(inputs, gradients, ids, nothing(embedded))
-    apart += tied.squared_norms(nothing(inputs), gradients, ids, embedded)
-    assert (np.abs(apart / tied.squared_norms(*arrays) - 1) > 1e-3).any()
+    apart = norms_of(inputs, gradients, ids, nothing(embedded))
+    apart += norms_of(nothing(inputs), gradients, ids, embedded)
+    assert (np.abs(apart / norms_of(*arrays) - 1) > 1e-3).any()
 
 
 def test_no_array_of_examples_by_pieces_by_width_is_made(generator):
     """Nor more than two of (examples, positions, pieces)."""
     arrays = drawn_arrays(generator, 8, 6, 6, 20_000, 128)
     tracemalloc.start()
-    tied.squared_norms(*arrays)
+    norms_of(*arrays)
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert peak < 2 * arrays[1].nbytes < 8 * 20_000 * 128
