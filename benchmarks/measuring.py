@@ -94,13 +94,14 @@ def in_a_process(script: str, *arguments: str, **environment: str) -> Any:
 
 
 def build_parser(
-    description: str, *, rounds: int, has_models: bool = True
+    description: str, *, rounds: int, has_models: bool = True, more_models: Sequence[str] = ()
 ) -> argparse.ArgumentParser:
     """Return a parser with the options that all benchmarks share."""
+    models = (*FAMILIES, *more_models)
     parser = argparse.ArgumentParser(description=description.split("\n")[0])
     if has_models:
         parser.add_argument(
-            "--model", nargs="+", choices=FAMILIES, default=FAMILIES, help="default: both"
+            "--model", nargs="+", choices=models, default=FAMILIES, help="default: clc bert"
         )
     parser.add_argument("--rounds", type=int, default=rounds, help=f"default: {rounds}")
     parser.add_argument("--json", metavar="FILE", help="write the figures of each round here")

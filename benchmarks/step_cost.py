@@ -4,12 +4,16 @@ Run: .venv/bin/python benchmarks/step_cost.py [--model bert] [--rounds 15] [--js
      .venv/bin/python benchmarks/step_cost.py --no-peak --variants edp_sgd edp_sgd_hardened --sgemm
      .venv/bin/python -m edp_mx.runtime.launcher --workers 2 \
        .venv/bin/python benchmarks/step_cost.py --no-peak
-     .venv/bin/python benchmarks/step_cost.py --parts
+     .venv/bin/python benchmarks/step_cost.py --model bert --parts
+     .venv/bin/python benchmarks/step_cost.py --model gpt2 --parts --pieces 50257 --fits 4 \
+       [--sizes num_layers=12 num_heads=12 hidden_size=768 intermediate_size=3072]
 
 `--sgemm` adds a large product by NumPy's and by SciPy's library, and the FLOP/s of SGD's products
-beside those of the faster. `crf` is the CRF's loss and gradient alone. `--parts` adds DP-SGD by
-ghost clipping where a part of a BERT is trained; `stored` reads the outputs of the frozen layers,
-as training does. Peak memory is that of a process of its own.
+beside those of the faster. `crf` is the CRF's loss and gradient alone. `--parts` is DP-SGD by ghost
+clipping of a transformer, as a whole and where a part of it is trained; `stored` reads the outputs
+of the frozen layers, as training does. Peak memory is that of a process of its own. `--fits` looks
+for the largest batch by a line through the peaks at the batch and at twice as many; `--verify`
+measures its peak too.
 """
 
 import argparse
@@ -18,14 +22,15 @@ import resource
 import time
 from functools import partial
 from statistics import median
-from typing import List
+from typing import Dict, List
 
 import measuring
 import numpy as np
 from scipy.linalg.blas import sgemm as sgemm_of_scipy
-from steps import PARTS, SGEMM_FLOPS, USUAL, VARIANTS, Step, sgemm
+from steps import PARTS, SGEMM_FLOPS, USUAL, VARIANTS, Step, sgemm, variants_of
 from subjects import (
     EXAMPLES,
+    PIECES,
     TOKENS,
     Subject,
     above_frozen,
@@ -58,26 +63,20 @@ def main() -> None:
         return
     has_peaks = options.peak and workers.size == 1
     # Before all else: a process inherits its parent's peak, which is still small.
-    size = [f"--batch={options.batch}", f"--tokens={options.tokens}"]
     peaks = {
-        (family, name): measuring.in_a_process(
-            __file__, f"--model={family}", *size, "--peak-of", name
-        )
+        (family, name): _peaks(family, name, options)
         for family in options.model
-        for name in options.variants
+        for name in variants_of(family, options.variants)
         if has_peaks and name not in LIKE_OTHERS
     }
     figures: measuring.Figures = {}
     for family in options.model:
-        steps = {name: _step(name, family, options, workers) for name in options.variants}
+        names = variants_of(family, options.variants)
+        steps = {name: _step(name, family, options, workers) for name in names}
         steps.update({name: sgemm(way) for name, way in PRODUCTS.items() if options.sgemm})
         seconds = measuring.in_turn(steps, rounds=options.rounds)
         if workers.is_first:
-            threads = os.environ["OMP_NUM_THREADS"]
-            size = f"B = {options.batch}, T = {options.tokens}, {threads} thread(s) per worker"
-            size += ", processor time" if options.processor_time else ""
-            title = f"{family}: {size}, {options.rounds} rounds"
-            print(measuring.show_seconds(title, seconds, "sgd"), flush=True)
+            print(measuring.show_seconds(_title(family, options), seconds, "sgd"), flush=True)
         if {"edp_sgd", "edp_sgd_hardened"} <= set(seconds):
             figures[f"{family.upper()}, hardened noise ÷ plain"] = measuring.ratios(
                 seconds, "edp_sgd_hardened", "edp_sgd"
@@ -85,16 +84,15 @@ def main() -> None:
         if options.sgemm:
             what = f"{family.upper()}, FLOP/s of sgd ÷ sgemm's"
             figures[what] = _efficiency(seconds, family, options)
-        rows = []
-        for name in options.variants:
+        for name in names:
             what = f"{family.upper()}, {name} ÷ sgd"
             figures[what] = measuring.ratios(seconds, name, "sgd")
             if (family, name) in peaks:
-                ours, plain = peaks[family, name], peaks[family, "sgd"]
-                figures[f"{what}, peak memory"] = [ours / plain]
-                rows.append([name, f"{ours:.0f}", f"{ours / plain:.2f}"])
+                ratio = peaks[family, name][0] / peaks[family, "sgd"][0]
+                figures[f"{what}, peak memory"] = [ratio]
         if has_peaks:
-            print(f"\n{render_table(('step', 'peak memory, MB', '÷ sgd'), rows)}", flush=True)
+            own = {name: peaks[family, name] for name in names if (family, name) in peaks}
+            print(_show_peaks(own, options), flush=True)
     if workers.is_first:
         measuring.record(options, figures)
 
@@ -109,23 +107,64 @@ def _efficiency(
     return [flops * each for each in measuring.ratios(seconds, best, "sgd")]
 
 
+def _title(family: str, options: argparse.Namespace) -> str:
+    pieces = f", V = {options.pieces or PIECES[family]}" if family in PIECES else ""
+    threads = f"{os.environ['OMP_NUM_THREADS']} thread(s) per worker"
+    title = f"{family}: B = {options.batch}, T = {options.tokens}{pieces}, {threads}"
+    title += ", processor time" if options.processor_time else ""
+    return f"{title}, {options.rounds} rounds"
+
+
+def _show_peaks(peaks: Dict[str, List[float]], options: argparse.Namespace) -> str:
+    columns = ["step", "peak memory, MB", "÷ sgd"]
+    if options.fits:
+        columns += [f"largest batch in {options.fits:g} GB"] + ["its peak, MB"] * options.verify
+    rows = [
+        [name, f"{peak:.0f}", f"{peak / peaks['sgd'][0]:.2f}", *(f"{each:.0f}" for each in more)]
+        for name, (peak, *more) in peaks.items()
+    ]
+    return f"\n{render_table(columns, rows)}"
+
+
+def _peaks(family: str, name: str, options: argparse.Namespace) -> List[float]:
+    """Return the peak in MB, and if asked for the largest batch that fits, and its peak."""
+
+    def peak(batch: int) -> float:
+        given = [f"--{key}={getattr(options, key)}" for key in ("tokens", "pieces")]
+        given += [f"--batch={batch}", "--model", family, "--peak-of", name]
+        return measuring.in_a_process(__file__, *given, "--sizes", *options.sizes)
+
+    first = peak(options.batch)
+    if not options.fits:
+        return [first]
+    each = (peak(2 * options.batch) - first) / options.batch  # MB
+    largest = options.batch + int((1024 * options.fits - first) / each)
+    found = [first, max(largest, 0)]
+    return [*found, peak(largest)] if options.verify and largest > 0 else found
+
+
 def _step(name: str, family: str, options: argparse.Namespace, workers: Workers) -> Step:
     """A variant on a model and batch of its own; the batch differs from worker to worker."""
-    size = {"examples": options.batch, "tokens": options.tokens}
+    size = {"examples": options.batch, "tokens": options.tokens, "num_pieces": options.pieces}
     batch = synthetic_batch(family, **size, seed=workers.rank)
-    model = paper_model(family, **PARTS.get(name, {}))
+    sizes = {key: int(value) for key, _, value in (one.partition("=") for one in options.sizes)}
+    model = paper_model(family, num_pieces=options.pieces, **{**PARTS.get(name, {}), **sizes})
     if name.endswith("_stored"):
         model, batch = above_frozen(model, batch)
     return VARIANTS[name](Subject(model, batch, workers=workers))
 
 
 def _options() -> argparse.Namespace:
-    parser = measuring.build_parser(__doc__, rounds=15)
+    parser = measuring.build_parser(__doc__, rounds=15, more_models=["gpt2"])
     parser.add_argument("--batch", type=int, default=EXAMPLES, help="examples per worker")
     parser.add_argument("--tokens", type=int, default=TOKENS, help="of the longest utterance")
     parser.add_argument("--variants", nargs="+", choices=USUAL, default=USUAL, help="besides sgd")
     parser.add_argument("--sgemm", action="store_true", help="beside a large product")
-    parser.add_argument("--parts", action="store_true", help="parts of a BERT, by dp_sgd_ghost")
+    parser.add_argument("--parts", action="store_true", help="of a transformer, by dp_sgd_ghost")
+    parser.add_argument("--pieces", type=int, default=0, help="V, of a BERT or GPT-2")
+    parser.add_argument("--sizes", nargs="*", default=[], metavar="KEY=N", help="of its model")
+    parser.add_argument("--fits", type=float, metavar="GB", help="find the largest batch that fits")
+    parser.add_argument("--verify", action="store_true", help="measure the peak of that batch")
     parser.add_argument(
         "--processor-time", action="store_true", help="not of the clock: for one thread beside work"
     )
@@ -133,8 +172,8 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--peak-of", choices=VARIANTS, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.parts:
-        options.model, options.variants = ["bert"], ("dp_sgd_ghost", *PARTS)
-    options.variants = [name for name in VARIANTS if name in {*options.variants, "sgd"}]
+        options.variants = ("dp_sgd_ghost", *PARTS)
+        options.model = [family for family in options.model if family != "clc"]
     return options
 
 

@@ -1,6 +1,6 @@
 """One training step of each variant: mechanism, trainer, and what comes before its step."""
 
-from typing import Any, Callable, Dict, List
+from typing import Any, Callable, Dict, List, Sequence
 
 import mxnet as mx
 import numpy as np
@@ -26,7 +26,7 @@ LEARNING_RATE = 1e-6  # the weights stay where they are, whatever the noise
 NOISE_MULTIPLIER = MAX_GRAD_NORM = 1.0
 
 TRAINED = ("heads", "biases", "lora", "rgp", "prefix")  # `model.trained`
-TOP_2 = {"frozen_layers": 2, "is_embedding_trainable": False}
+TOP_2 = {"frozen_layers": -2, "is_embedding_trainable": False}  # all layers but two
 
 Step = Callable[[], float]  # takes one whole step and returns its seconds
 
@@ -87,7 +87,7 @@ VARIANTS: Dict[str, Callable[[Subject], Step]] = {
     for variant in (sgd, edp_sgd, edp_sgd_hardened, dp_sgd_ghost, dp_sgd_loop, crf)
 }
 USUAL = tuple(VARIANTS)  # for both families
-# Ghost clipping where a part of a BERT is trained: the settings of its model.
+# Ghost clipping where a part of a transformer is trained: the settings of its model.
 PARTS: Dict[str, Dict[str, Any]] = {
     **{f"dp_sgd_{trained}": {"trained": trained} for trained in TRAINED},
     "dp_sgd_top_2": TOP_2,
@@ -95,6 +95,12 @@ PARTS: Dict[str, Dict[str, Any]] = {
     "dp_sgd_top_2_stored": TOP_2,
 }
 VARIANTS.update(dict.fromkeys(PARTS, dp_sgd_ghost))
+
+
+def variants_of(family: str, asked: Sequence[str]) -> List[str]:
+    """Return SGD and what is asked for, as far as a family has it, in order."""
+    lacks = ("crf", "dp_sgd_heads", "dp_sgd_heads_stored") if family == "gpt2" else ()
+    return [name for name in VARIANTS if name in {*asked, "sgd"} and name not in lacks]
 
 
 def _clipping(subject: Subject, unit: str = "utterance") -> dict:

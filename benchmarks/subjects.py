@@ -1,13 +1,14 @@
-"""What the benchmarks train: a model of the paper's size on a synthetic batch."""
+"""What the benchmarks train: a CLC, a BERT or a GPT-2 on a synthetic batch."""
 
 from dataclasses import replace
 from functools import partial
-from typing import Any, Iterator, Optional, Tuple, Union
+from typing import Any, Dict, Iterator, Optional, Tuple, Union
 
 import mxnet as mx
 import numpy as np
 
 from edp_mx.data.batching import Batch, PieceInputs, WordInputs
+from edp_mx.data.byte_level_bpe import ByteLevelBPE
 from edp_mx.data.stored_states import StoredStates
 from edp_mx.dp.privacy.clipping import Losses
 from edp_mx.dp.privacy.flat import FlatGradients
@@ -16,13 +17,25 @@ from edp_mx.dp.unit_losses import seed_dropout
 from edp_mx.models.bert import BERTConfig
 from edp_mx.models.bert_encoder import BERTEncoder
 from edp_mx.models.clc import CLCConfig, CLCEncoder
+from edp_mx.models.encoder import Encoder
 from edp_mx.models.frozen import freeze, frozen_part
+from edp_mx.models.gpt2.config import GPT2Config
+from edp_mx.models.gpt2.decoder import GPT2
+from edp_mx.models.gpt2.encoder import GPT2Encoder
 from edp_mx.runtime.distributed import Workers
-from edp_mx.tasks.intent_slot.model import IntentSlotModel, build_model, cross_entropy
+from edp_mx.tasks.causal_lm.model import CausalLM
+from edp_mx.tasks.intent_slot.model import build_model, cross_entropy
+from edp_mx.tasks.model import TaskModel, draw_values
 
 WORDS, WORD_DIMENSION, LETTERS, CHARACTERS = 5_000, 300, 80, 12
-PIECES, SLOTS, INTENTS = 30_522, 120, 20
+SLOTS, INTENTS = 120, 20
 _LOOKED_UP = ("words_weight", "embedding_weight", "embedding0_weight", "position_weight")
+PIECES = {"bert": 30_522, "gpt2": 8_000}
+SIZES: Dict[str, Dict[str, Any]] = {  # what differs from the defaults
+    "clc": {},
+    "bert": {"num_layers": BERTConfig.num_layers},
+    "gpt2": {"num_layers": 6, "num_heads": 4, "hidden_size": 256, "intermediate_size": 1024},
+}
 EXAMPLES, TOKENS, SHORTEST = 64, 24, 6  # utterances, and the tokens of the longest and shortest
 
 
@@ -33,8 +46,9 @@ def synthetic_batch(
     tokens: int = TOKENS,
     shortest: int = SHORTEST,
     seed: int = 0,
+    num_pieces: int = 0,
 ) -> Batch:
-    """Draw utterances of `shortest` to `tokens` tokens; for BERT a token is one word piece."""
+    """Draw utterances of `shortest` to `tokens` tokens; for BERT and GPT-2 a token is one piece."""
     generator = np.random.default_rng(seed)
     lengths = generator.integers(min(shortest, tokens), tokens + 1, examples).astype(np.int32)
     lengths[0] = tokens
@@ -48,7 +62,8 @@ def synthetic_batch(
         spelled = generator.integers(2, LETTERS, (*shape, CHARACTERS)) * mask[:, :, None]
         inputs = WordInputs(words=ids(2, WORDS), characters=spelled.astype(np.int32))
     else:
-        pieces = np.pad(ids(1_000, PIECES), ((0, 0), (1, 1)))  # (N, T+2)
+        num_pieces = num_pieces or PIECES[family]
+        pieces = np.pad(ids(num_pieces // 30, num_pieces), ((0, 0), (1, 1)))  # (N, T+2)
         pieces[:, 0] = 1  # stands for [CLS]
         pieces[np.arange(examples), lengths + 1] = 2  # stands for [SEP]
         firsts = (np.arange(1, tokens + 1) * mask).astype(np.int32)
@@ -62,10 +77,20 @@ def synthetic_batch(
     )
 
 
-def paper_model(family: str, **settings: Any) -> IntentSlotModel:
-    """Return a new CLC, whose word vectors are trained too, or BERT; `settings` below `model:`."""
-    config = {"clc": CLCConfig, "bert": BERTConfig}[family](**settings)
-    if isinstance(config, CLCConfig):
+def paper_model(family: str, *, num_pieces: int = 0, **settings: Any) -> TaskModel:
+    """Return a new CLC, whose word vectors are trained too, BERT or small GPT-2.
+
+    `settings` stand below `model:`; a negative `frozen_layers` is how many are not frozen.
+    """
+    settings = {**SIZES[family], **settings}
+    if settings.get("frozen_layers", 0) < 0:
+        settings["frozen_layers"] += settings["num_layers"]
+    num_pieces = num_pieces or PIECES.get(family, 0)
+    config = {"clc": CLCConfig, "bert": BERTConfig, "gpt2": GPT2Config}[family](**settings)
+    encoder: Encoder
+    if isinstance(config, GPT2Config):
+        encoder = GPT2Encoder(GPT2(config, num_pieces=num_pieces, prefix="gpt2_"))
+    elif isinstance(config, CLCConfig):
         encoder = CLCEncoder(
             config,
             num_words=WORDS,
@@ -75,12 +100,17 @@ def paper_model(family: str, **settings: Any) -> IntentSlotModel:
             prefix="clc_",
         )
     else:
-        encoder = BERTEncoder(config, num_pieces=PIECES, prefix="bert_")
+        encoder = BERTEncoder(config, num_pieces=num_pieces, prefix="bert_")
     freeze(encoder, config)
-    return build_model(encoder, num_slots=SLOTS, num_intents=INTENTS, seed=0, context=mx.cpu())
+    if family != "gpt2":
+        return build_model(encoder, num_slots=SLOTS, num_intents=INTENTS, seed=0, context=mx.cpu())
+    names = ("<|endoftext|>", *map(str, range(1, num_pieces)))
+    model = CausalLM(encoder.next_piece_scorer(), ByteLevelBPE(names, ()))
+    draw_values(model, seed=0, context=mx.cpu())
+    return model
 
 
-def product_flops(model: IntentSlotModel, batch: Batch) -> float:
+def product_flops(model: TaskModel, batch: Batch) -> float:
     """Return the floating-point operations of a step's matrix products, forward and backward.
 
     A product of (M, K) and (K, N) has 2·M·K·N; the gradients of both sides are two more like it.
@@ -101,7 +131,7 @@ def product_flops(model: IntentSlotModel, batch: Batch) -> float:
     return flops
 
 
-def above_frozen(model: IntentSlotModel, batch: Batch) -> Tuple[IntentSlotModel, Batch]:
+def above_frozen(model: TaskModel, batch: Batch) -> Tuple[TaskModel, Batch]:
     """Return what is above the frozen layers at the bottom, and the batch as they leave it."""
     frozen = frozen_part(model.encoder)
     assert frozen is not None
@@ -116,7 +146,7 @@ class Subject:
     """A model with a batch to train on; if it is without its CRF, this is frozen."""
 
     def __init__(
-        self, model: IntentSlotModel, batch: Batch, *, workers: Workers, has_crf: bool = True
+        self, model: TaskModel, batch: Batch, *, workers: Workers, has_crf: bool = True
     ) -> None:
         self.model = model
         self.batch = batch
