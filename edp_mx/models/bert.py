@@ -14,7 +14,7 @@ from edp_mx.data.template import is_template
 from edp_mx.models.bert_states import normalised, piece_means, settle_shapes
 from edp_mx.models.encoder import ModelConfig
 from edp_mx.models.infilling import MaskState
-from edp_mx.models.trained_parts import AdapterSettings, check_transformer, settled_values
+from edp_mx.models.trained_parts import TransformerSettings, settled_values
 from edp_mx.runtime.files import path_field
 from edp_mx.runtime.limits import MOST_LAYERS, MOST_WIDE
 from edp_mx.runtime.settings import SettingError, setting
@@ -25,7 +25,7 @@ _INITIAL_STDDEV = 0.02
 
 
 @dataclass(frozen=True)
-class BERTConfig(AdapterSettings, ModelConfig):
+class BERTConfig(TransformerSettings, ModelConfig):
     """Sizes of a BERT; the defaults are the paper's, which are also TinyBERT's.
 
     Attributes:
@@ -35,15 +35,12 @@ class BERTConfig(AdapterSettings, ModelConfig):
         template: what each utterance, {}, is then written in, between [CLS] and [SEP].
         label_words: a public YAML file of intents and their words; by default, and for intents
             that it leaves out, the words are those of the names.
-        num_layers, num_heads, hidden_size, intermediate_size: sizes of the transformer.
+        num_layers, hidden_size, intermediate_size: sizes of the transformer.
         max_positions: length of the longest sequence of pieces, with [CLS] and [SEP].
         activation: of the feed-forward layers, gelu (erf) or relu.
         layer_norm_epsilon: added to the variance in each layer norm.
-        dropout: on embeddings, attention and layer outputs, and before the heads.
         checkpoint: a folder in Hugging Face's layout to start from, such as pre-training writes,
             which also brings the sizes; by default weights are drawn at random.
-        is_embedding_trainable: false freezes the embeddings.
-        frozen_layers: how many of the lowest layers are frozen.
         features: the utterance's vector: last (the pooled [CLS]), mean (of the pieces in the last
             layer) or all_layers (the pooled [CLS], and the means of the pieces' vectors and of all
             layers but the last); the last two only with trained: heads.
@@ -55,16 +52,11 @@ class BERTConfig(AdapterSettings, ModelConfig):
 
     family: str = setting("bert", one_of=["bert"])
     num_layers: int = setting(4, at_least=1, at_most=MOST_LAYERS)
-    num_heads: int = setting(12, at_least=1, at_most=MOST_WIDE)
     hidden_size: int = setting(312, at_least=1, at_most=MOST_WIDE)
     intermediate_size: int = setting(1200, at_least=1, at_most=MOST_WIDE)
     max_positions: int = setting(512, at_least=3, at_most=MOST_WIDE)
     activation: str = setting("gelu", one_of=ACTIVATIONS)
     layer_norm_epsilon: float = setting(1e-12, above=0, at_most=1)
-    dropout: float = setting(0.1, at_least=0, below=1)
-    checkpoint: Optional[str] = path_field()
-    is_embedding_trainable: bool = True
-    frozen_layers: int = setting(0, at_least=0, at_most=MOST_LAYERS)
     features: str = setting("last", one_of=("last", "mean", "all_layers"))
     token_layer: Optional[int] = setting(None, at_least=1, at_most=MOST_LAYERS)
     intents: str = setting("pooled", one_of=("pooled", "infilling"))
@@ -89,7 +81,6 @@ class BERTConfig(AdapterSettings, ModelConfig):
             )
         if self.label_words is not None and self.intents != "infilling":
             raise SettingError("label_words", "must be left out unless intents is infilling")
-        check_transformer(self)
 
     @property
     def written_around(self) -> Optional[str]:

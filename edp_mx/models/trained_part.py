@@ -26,7 +26,7 @@ class TrainedPart:
     Attributes:
         name: the value.
         endings: of the names of the encoder's parameters that have gradients.
-        settings: the settings of its own, which `AdapterSettings` inherits.
+        settings: the settings of its own, which `TransformerSettings` inherits.
         is_merged: whether `plain` leaves none of the parameters that it adds.
     """
 

@@ -12,6 +12,8 @@ from edp_mx.models.lora import LoRA, LoRASettings
 from edp_mx.models.prefix import PrefixSettings, TrainedPrefix
 from edp_mx.models.rgp import RGP, RGPSettings
 from edp_mx.models.trained_part import TrainedPart
+from edp_mx.runtime.files import path_field
+from edp_mx.runtime.limits import MOST_LAYERS, MOST_WIDE
 from edp_mx.runtime.settings import SettingError, setting
 
 
@@ -34,37 +36,44 @@ PARTS: Dict[str, TrainedPart] = {
 
 
 @dataclass(frozen=True)
-class AdapterSettings(LoRASettings, PrefixSettings, RGPSettings):
-    """The parts of a transformer that can be trained, and the settings of those that are added.
+class TransformerSettings(LoRASettings, PrefixSettings, RGPSettings):
+    """What the settings of all transformers have in common, beside their sizes.
 
     Attributes:
         trained: all, heads or biases, as for a CLC; lora (low-rank adapters of all layers above
             `frozen_layers` and of a BERT's pooler, and the heads), rgp (the weights of those layers
             from gradients of low rank, and the heads) or prefix (keys and values in all layers
             above `frozen_layers` that come before those of an utterance, and the heads).
+        num_heads: of each layer's attention.
+        dropout: on embeddings, attention and layer outputs, and before the heads.
+        is_embedding_trainable: false freezes the embeddings; in a GPT-2, the vectors of the pieces
+            are also the output layer.
+        frozen_layers: how many of the lowest layers are frozen.
     """
 
     trained: str = setting("all", one_of=tuple(PARTS))
+    num_heads: int = setting(12, at_least=1, at_most=MOST_WIDE)
+    dropout: float = setting(0.1, at_least=0, below=1)
+    checkpoint: Optional[str] = path_field()
+    is_embedding_trainable: bool = True
+    frozen_layers: int = setting(0, at_least=0, at_most=MOST_LAYERS)
 
     def __post_init__(self) -> None:
         super().__post_init__()
         PARTS[self.trained].check(self)
-
-
-def check_transformer(config: Any) -> None:
-    """Refuse two starts, and numbers of a transformer that do not fit each other."""
-    if config.checkpoint is not None and config.start_from is not None:
-        raise SettingError("start_from", "excludes checkpoint; leave one out")
-    if config.hidden_size % config.num_heads:
-        raise SettingError(
-            "hidden_size",
-            f"must be a multiple of the {config.num_heads} heads, not {config.hidden_size}",
-        )
-    if config.frozen_layers > config.num_layers:
-        raise SettingError(
-            "frozen_layers",
-            f"must be at most {config.num_layers} (num_layers), not {config.frozen_layers}",
-        )
+        config: Any = self  # with the sizes and the start of its family
+        if self.checkpoint is not None and config.start_from is not None:
+            raise SettingError("start_from", "excludes checkpoint; leave one out")
+        if config.hidden_size % self.num_heads:
+            raise SettingError(
+                "hidden_size",
+                f"must be a multiple of the {self.num_heads} heads, not {config.hidden_size}",
+            )
+        if self.frozen_layers > config.num_layers:
+            raise SettingError(
+                "frozen_layers",
+                f"must be at most {config.num_layers} (num_layers), not {self.frozen_layers}",
+            )
 
 
 def settled_values(
