@@ -13,17 +13,20 @@ from support.pretraining import kill_in_the_middle, rows, write_config
 from edp_mx.models.gpt2.checkpoint import read_checkpoint
 from edp_mx.serving.server import build_server, predict_of
 
+CONFIG = """
+include: [copies.yaml]
+task: causal_lm
+data: {vocabulary: {max_words: 300}}
+model: {family: gpt2, max_positions: 64}
+"""
+
 
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory):
     """A run from beginning to end, its configuration, and what it printed."""
     folder = tmp_path_factory.mktemp("language_model")
-    config = write_config(folder)
-    text = config.read_text()
-    for theirs, ours in (("masked_lm", "causal_lm"), ("bert", "gpt2"), ("s: 100", "s: 300"),
-                         ("max_positions: 16", "max_positions: 64")):  # fmt: skip
-        text = text.replace(theirs, ours)
-    config.write_text(text)
+    config = write_config(folder).with_name("language_model.yaml")
+    config.write_text(CONFIG)
     result = edp_mx("train", config, "--run", folder / "run")
     assert "Warning" not in result.stderr
     return folder / "run", config, result.stdout
