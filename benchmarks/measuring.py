@@ -3,6 +3,7 @@
 import argparse
 import json
 import os
+import random
 import re
 import subprocess
 import sys
@@ -30,15 +31,15 @@ def ratios(values: Mapping[str, Sequence[float]], name: str, base: str) -> List[
 def in_turn(
     steps: Mapping[str, Callable[[], float]], *, rounds: int, pause: float = 0.0
 ) -> Seconds:
-    """Let steps take turns, each round begun by another one; return the seconds of each, by round.
+    """Let steps take turns, in another order each round; return the seconds of each, by round.
 
-    A pause before each step lets the threads of another process stop spinning.
+    A pause before each step lets the threads of another library or process stop spinning. The order
+    is drawn, because a step is slower behind some than behind others.
     """
-    names = list(steps)
-    seconds: Seconds = {name: [] for name in names}
+    seconds: Seconds = {name: [] for name in steps}
+    draw = random.Random(0)
     for number in range(WARM_UP + rounds):
-        first = number % len(names)
-        for name in names[first:] + names[:first]:
+        for name in draw.sample(list(steps), len(steps)):
             time.sleep(pause)
             taken = steps[name]()
             if number >= WARM_UP:

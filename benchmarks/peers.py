@@ -105,7 +105,7 @@ def settings_of(family: str, options: argparse.Namespace) -> Dict[str, Any]:
         "words": subjects.WORDS,
         "word_dimension": subjects.WORD_DIMENSION,
         "letters": subjects.LETTERS,
-        "pieces": subjects.PIECES,
+        "pieces": subjects.PIECES["bert"],
         **asdict(BERTConfig() if family == "bert" else CLCConfig()),
     }
     return {

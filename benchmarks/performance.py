@@ -63,7 +63,8 @@ def main() -> int:
     failed = []
     try:
         path = options.out / "performance.json"
-        columns = read_json(path) if path.exists() else {}
+        record = read_json(path) if path.exists() else {"columns": {}}
+        columns = record["columns"]
         results = columns.setdefault(options.kernels, {})
         for section in SECTIONS:
             if section.name not in options.only:
@@ -75,7 +76,7 @@ def main() -> int:
             results[section.name] = result
             for row in bar_rows(section, {options.kernels: results}):
                 progress(f"  {' '.join(row)}")
-            write_json(path, columns)
+            write_json(path, record)
         write_text(options.out / "performance.md", render(columns, SECTIONS))
     except UserError as error:
         progress(f"error: {error}")

@@ -27,6 +27,7 @@ SHAPES = (  # (M, K, N), and what multiplies so
     (1536, 1536, 1536, "a large product"),
 )
 AT_ONCE = 5
+PAUSE = 0.05  # seconds before each, in which the threads of another library come to rest
 
 
 def main() -> None:
@@ -36,7 +37,9 @@ def main() -> None:
     for *shape, what in SHAPES:
         ways = products(*shape)
         seconds = measuring.in_turn(
-            {name: measuring.timed(way) for name, way in ways.items()}, rounds=options.rounds
+            {name: measuring.timed(way) for name, way in ways.items()},
+            rounds=options.rounds,
+            pause=PAUSE,
         )
         best = min(median(values) for values in seconds.values())
         shares.append(best / median(seconds["numpy"]))

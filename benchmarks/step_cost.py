@@ -43,6 +43,7 @@ from edp_mx.reports.table import render_table
 from edp_mx.runtime import distributed
 from edp_mx.runtime.distributed import Workers
 
+PAUSE = 0.05  # seconds before a step, in which the threads of other libraries come to rest
 PEAK_STEPS = 3
 LIKE_OTHERS = ("edp_sgd_hardened", "crf")  # whose peaks would say nothing of their own
 PRODUCTS = {"numpy's sgemm": np.matmul, "scipy's sgemm": partial(sgemm_of_scipy, 1.0)}
@@ -74,7 +75,7 @@ def main() -> None:
         names = variants_of(family, options.variants)
         steps = {name: _step(name, family, options, workers) for name in names}
         steps.update({name: sgemm(way) for name, way in PRODUCTS.items() if options.sgemm})
-        seconds = measuring.in_turn(steps, rounds=options.rounds)
+        seconds = measuring.in_turn(steps, rounds=options.rounds, pause=PAUSE)
         if workers.is_first:
             print(measuring.show_seconds(_title(family, options), seconds, "sgd"), flush=True)
         if {"edp_sgd", "edp_sgd_hardened"} <= set(seconds):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import List, Mapping, Optional, Tuple
 
@@ -12,7 +12,7 @@ from edp_mx.runtime.json_text import read_json
 from edp_mx.runtime.settings import SettingError
 from edp_mx.runtime.structured import AsRead, structure_file
 
-HEADER = ("what is compared", "median (quartiles)", "rounds")
+HEADER = ("kernels", "what is compared", "median (quartiles)", "rounds")
 
 
 @dataclass(frozen=True)
@@ -28,10 +28,17 @@ class StepFigures(AsRead):
 
 
 @dataclass(frozen=True)
-class Performance(AsRead):
-    """The part of the output of `benchmarks/performance.py` that is read here."""
+class Column(AsRead):
+    """What was measured with one kind of kernels, as far as it is read here."""
 
     step: Optional[StepFigures] = None
+
+
+@dataclass(frozen=True)
+class Performance(AsRead):
+    """The output of `benchmarks/performance.py`, by the kind of kernels."""
+
+    columns: Mapping[str, Column] = field(default_factory=dict)
 
 
 def read_performance(path: Path) -> Performance:
@@ -45,19 +52,22 @@ def step_costs(performance: Performance) -> List[Part]:
     Args:
         performance: the output of `benchmarks/performance.py`.
     """
-    section = performance.step
-    if section is None:
-        return []
+    sections = {name: each.step for name, each in performance.columns.items() if each.step}
     rows = [
-        [name, show_quartiles(values, 2), str(len(values))]
+        [kernels, name, show_quartiles(values, 2), str(len(values))]
+        for kernels, section in sections.items()
         for name, values in section.figures.items()
     ]
+    if not rows:
+        return []
+    machines = "; ".join(f"{name}: {each.machine}" for name, each in sections.items())
     return [
         Part(
             "Step costs",
             [
                 "A training step of each method against one of SGD, with the same batch, in turns: "
-                f"ratios of times, and of the peak memory. On {section.machine}."
+                "ratios of times, and of the peak memory, with the kernels of two kinds of "
+                f"processors. {machines}."
             ],
             tables=[PartTable.of_texts("Ratios to SGD", HEADER, rows)],
             commands=[".venv/bin/python benchmarks/performance.py --only step"],
