@@ -5,20 +5,16 @@ from __future__ import annotations
 import shlex
 from typing import List
 
-from edp_mx.attacks.directory import attack_folder
-from edp_mx.reports import exposure_page
-from edp_mx.reports.attack_page import HEADER, attack_rows, warnings_of
 from edp_mx.reports.baselines import name_beside, verdict, without_privacy
 from edp_mx.reports.curves import pictures_of_curves
 from edp_mx.reports.identity import parts_on_protection, rows_on_guarantee, rows_on_run
 from edp_mx.reports.ledger_report import account_of
 from edp_mx.reports.report_parts import Part, PartTable, as_html
-from edp_mx.reports.run_head import attacks_on, head_of, verdict_of
+from edp_mx.reports.run_head import head_of
 from edp_mx.runs.file_types import Privacy, Results
 from edp_mx.runs.recount import privacy_of
 from edp_mx.runs.run_directory import RunDirectory
 from edp_mx.runtime.files import write_text
-from edp_mx.runtime.json_text import read_json
 from edp_mx.runtime.yaml_tree import leaves
 
 COMMANDS = ("explain", "account", "statement", "evaluate", "predict", "serve", "attack")
@@ -31,7 +27,7 @@ def write_run_page(run: RunDirectory) -> None:
     parts = [
         _scores(run, privacy),
         *_privacy(run, privacy, notes),
-        *parts_of_attacks(run),
+        *_attacks(run),
         Part("Curves", pictures=pictures_of_curves(run)),
         _settings(run),
         Part("Commands", commands=commands(run, *COMMANDS)),
@@ -44,32 +40,20 @@ def write_run_page(run: RunDirectory) -> None:
     write_text(run.path / "report.html", page)
 
 
+def _attacks(run: RunDirectory) -> List[Part]:
+    """What attacks found, if there were any: a training imports none of them."""
+    if not any(run.path.glob("attack-*")):
+        return []
+    from edp_mx.reports.attacks_of_run import parts_of_attacks
+
+    return parts_of_attacks(run)
+
+
 def commands(run: RunDirectory, *names: str) -> List[str]:
     """Return commands on a run, with its path as it was given."""
     said = {"predict": ' "an utterance"'}
     path = shlex.quote(str(run.path))
     return [f"edp-mx {name} {path}{said.get(name, '')}" for name in names]
-
-
-def parts_of_attacks(run: RunDirectory) -> List[Part]:
-    """Return the findings of attacks on a run: membership, and the exposure of canaries."""
-    tables: List[PartTable] = []
-    notes: List[str] = []
-    attacks = attacks_on(run, notes)
-    texts = [verdict_of(each.results[0]) for each in attacks]
-    for each in attacks:
-        place = attack_folder(run, each.attack).name
-        caption = f"Membership, {each.attack}: {place}/report.html shows more"
-        tables.append(PartTable.of_texts(caption, HEADER, attack_rows(each)))
-        notes += warnings_of(each.facts)
-    exposure = attack_folder(run, "canaries") / "exposure.json"
-    if exposure.exists():
-        found = read_json(exposure)
-        caption = f"Exposure of canaries: {exposure.parent.name}/report.html shows more"
-        rows = exposure_page.exposure_rows(found["canaries"])
-        tables.append(PartTable.of_texts(caption, exposure_page.HEADER, rows))
-        notes += warnings_of(found["facts"], exposure_page.TRAINED)
-    return [Part("Attacks", texts, tables=tables, notes=notes)] if tables or notes else []
 
 
 def _scores(run: RunDirectory, privacy: Privacy) -> Part:

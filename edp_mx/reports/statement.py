@@ -8,12 +8,13 @@ from typing import List, Tuple
 from edp_mx.config import load_config
 from edp_mx.data.description import Repeats
 from edp_mx.errors import UserError
+from edp_mx.reports.attacks_of_run import parts_of_attacks
 from edp_mx.reports.explanation import explain_by_section
 from edp_mx.reports.identity import parts_on_protection, rows_on_guarantee, rows_on_run
 from edp_mx.reports.ledger_report import account_of
 from edp_mx.reports.report_parts import Part, PartTable, as_html, as_markdown
 from edp_mx.reports.run_head import head_of
-from edp_mx.reports.run_page import commands, parts_of_attacks
+from edp_mx.reports.run_page import commands
 from edp_mx.runs.recount import privacy_of
 from edp_mx.runs.run_directory import RunDirectory
 from edp_mx.runs.trained_run import read_part
