@@ -75,10 +75,10 @@ def query(records: Iterable[Record], attacks: Sequence[AttackRecord] = ()) -> Di
     """Return the measurements of each method of Table 1, by family, corpus and method.
 
     A corpus is shown at one size, that at which most methods were measured (of several, the
-    largest). Of several settings of a method the newest results count, of these the runs that most
-    methods have alike but for their privacy, of these those that were attacked most, and then the
-    best on the validation part. All runs of these settings count; another warm start is another
-    setting.
+    largest). Of several settings of a method the newest results count, of these the models of
+    the size that most methods have, of these the runs that most methods have alike but for
+    their privacy, of these those that were attacked most, and then the best on the validation
+    part. All runs of these settings count; another warm start is another setting.
     """
     success = successes_of(attacks)
     attacked = Counter(run for run, _ in success)
@@ -97,9 +97,10 @@ def query(records: Iterable[Record], attacks: Sequence[AttackRecord] = ()) -> Di
     fitting = {
         key: [each for each in every if each.n == sizes[key[:2]]] for key, every in chosen.items()
     }
+    sized = _counted(fitting, lambda each: _size_of_model(each.records[0]))
     shared = _counted(fitting, lambda each: but_for_privacy(each.records[0]))
     best = {
-        key: min(every, key=lambda each: _order(each, shared[key[:2]], attacked))
+        key: min(every, key=lambda each: _order(each, sized[key[:2]], shared[key[:2]], attacked))
         for key, every in fitting.items()
         if every
     }
@@ -167,13 +168,21 @@ def but_for_privacy(record: Record) -> str:
     return json.dumps(kept, sort_keys=True)
 
 
+def _size_of_model(record: Record) -> Tuple[Any, ...]:
+    return tuple(value_of(record, f"model.{key}") for key in ("num_layers", "hidden_size"))
+
+
 def _order(
-    measured: Measurement, shared: Counter[str], attacked: Counter[str]
+    measured: Measurement,
+    sized: Counter[Tuple[Any, ...]],
+    shared: Counter[str],
+    attacked: Counter[str],
 ) -> Tuple[float, ...]:
     version = max(record.results_version or 0 for record in measured.records)
+    alike = sized[_size_of_model(measured.records[0])]
     methods = shared[but_for_privacy(measured.records[0])]
     attacks = sum(attacked[run_id(record)] for record in measured.records)
-    return -version, -methods, -attacks, measured.validation, -len(measured.records)
+    return -version, -alike, -methods, -attacks, measured.validation, -len(measured.records)
 
 
 def successes_of(attacks: Iterable[AttackRecord]) -> Successes:
