@@ -16,6 +16,7 @@ from edp_mx.runtime.files import write_json, write_text
 
 ROOT = Path(__file__).resolve().parents[1]
 FAMILIES = ("clc", "bert")
+PAUSE = 0.05  # seconds before a step, in which the threads of other libraries come to rest
 WARM_UP = 2  # rounds that are not counted
 clock = time.perf_counter  # `time.process_time` on a busy machine, for one thread
 

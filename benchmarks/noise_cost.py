@@ -17,7 +17,6 @@ from edp_mx.dp.privacy.noise import NoiseStream
 
 SIZE = 14_230_752  # gradients of the smaller BERT
 FACTOR, STDDEV = 0.9, 0.1
-PAUSE = 0.05  # seconds, in which MXNet's threads stop spinning
 
 
 def main() -> None:
@@ -57,7 +56,9 @@ def measure(size: int, rounds: int) -> measuring.Seconds:
         stream.scale_and_add(array, factor=FACTOR, stddev=STDDEV)
 
     return measuring.in_turn(
-        {"ours": measuring.timed(ours), "MXNet": measuring.timed(mxnet)}, rounds=rounds, pause=PAUSE
+        {"ours": measuring.timed(ours), "MXNet": measuring.timed(mxnet)},
+        rounds=rounds,
+        pause=measuring.PAUSE,
     )
 
 

@@ -4,8 +4,7 @@ Run: .venv/bin/python benchmarks/performance.py [--kernels Haswell] [--only SECT
 
 A column of the page is what was measured with one kind of kernels, as if on a processor of that
 kind; a processor with AVX-512 can be both. The figures are kept in results/performance.json, from
-which the page is made: a column or a section that is left out, or that fails, stays as it
-was.
+which the page is made: a column or a section that is left out, or that fails, stays as it was.
 """
 
 import argparse
@@ -16,14 +15,14 @@ import subprocess
 import sys
 import tempfile
 import time
+from functools import lru_cache
 from importlib.metadata import version
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Dict, List, Mapping, Optional, Sequence
 
-import measuring
-from measuring import ROOT, progress
-from sections import SECTIONS, Section
+from measuring import ROOT, in_a_process, progress
+from sections import SECTIONS, Bar, Section
 
 from edp_mx.errors import UserError
 from edp_mx.reports.table import render_table, show_quartiles
@@ -42,12 +41,13 @@ KERNELS: Dict[str, Dict[str, str]] = {"SkylakeX": {}, "Haswell": _WITHOUT_AVX512
 PATIENCE = 5  # times the budget; a busy machine is slow, one that hangs is ended
 HEAD = """# Performance
 
-Made by `.venv/bin/python benchmarks/performance.py`; not to be edited. Only the ratios mean much on
-a shared machine: what is compared takes its turns in one run, and a ratio is taken round by round.
-Shown are medians, with quartiles in brackets; a bar holds if the median keeps to it. Each column
-has the kernels of one kind of processors, named to all libraries by OPENBLAS_CORETYPE and its
-like: Haswell has AVX2, SkylakeX AVX-512. What promises equal bytes promises them on one processor
-with one kind of kernels."""
+Made by `.venv/bin/python benchmarks/performance.py --kernels COLUMN`; not to be edited. Only the
+ratios mean much on a shared machine: what is compared takes its turns in one run, and a ratio is
+taken round by round. Shown are medians, with quartiles in brackets; a bar holds if the median keeps
+to it. Each column has the kernels of one kind of processors, named to all libraries by
+OPENBLAS_CORETYPE and its like: Haswell has AVX2, SkylakeX AVX-512. The tables below the first are
+those of the first column. What promises equal bytes promises them on one processor with one kind of
+kernels."""
 
 
 def main() -> int:
@@ -91,14 +91,18 @@ def render(columns: Mapping[str, Any], sections: Sequence[Section]) -> str:
     columns = {name: results for name, results in columns.items() if results}
     rows = [row for section in sections for row in bar_rows(section, columns) if "".join(row[3:])]
     parts = [HEAD]
-    for place, (name, results) in enumerate(columns.items()):
+    for name, results in columns.items():
         seconds = sum(result["seconds"] for result in results.values())
-        missed = sum("**" in row[3 + place] for row in rows)
-        kept = sum(bool(row[3 + place]) for row in rows) - missed
-        machine = next(iter(results.values()))["machine"]
+        held = [
+            bar.holds(values, limit=bar.limit)
+            for section in sections
+            for bar in section.bars
+            if (values := _values(results, section, bar))
+        ]
+        facts = next(iter(results.values()))["machine"]
         parts.append(
-            f"{name} ({machine}): {kept} bars hold, {missed} are missed (in bold). {len(results)} "
-            f"of {len(sections)} sections were measured, in {seconds:.0f} seconds "
+            f"{name} ({facts}): {sum(held)} bars hold, {held.count(False)} are missed (in bold). "
+            f"{len(results)} of {len(sections)} sections were measured, in {seconds:.0f} seconds "
             f"({'within' if seconds <= BUDGET else 'beyond'} {BUDGET})."
         )
     parts.append(render_table(("section", "figure", "bar", *columns), rows))
@@ -117,12 +121,17 @@ def bar_rows(section: Section, columns: Mapping[str, Any]) -> List[List[str]]:
     for bar in section.bars:
         row = [section.name, bar.figure, f"{'≥' if bar.is_least else '≤'} {bar.limit:g}"]
         for results in columns.values():
-            values = results.get(section.name, {"figures": {}})["figures"].get(bar.figure)
+            values = _values(results, section, bar)
             shown = show_quartiles(values, bar.digits) if values else ""
             is_missed = values and not bar.holds(values, limit=bar.limit)
             row.append(f"**{shown}**" if is_missed else shown)
         rows.append(row)
     return rows
+
+
+def _values(results: Mapping[str, Any], section: Section, bar: Bar) -> Sequence[float]:
+    """The values of a bar's figure, by round; none where it was not measured."""
+    return results.get(section.name, {"figures": {}})["figures"].get(bar.figure, ())
 
 
 def measure(
@@ -142,15 +151,19 @@ def measure(
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "figures.json")
         program += ["--json", str(path)]
-        environment = {NAME: kernels, **KERNELS[kernels]} if kernels else {}
         seconds = PATIENCE * section.seconds
-        printed = run(program, seconds=seconds, threads=threads, environment=environment)
+        printed = run(program, seconds=seconds, threads=threads, environment=naming(kernels))
         if printed is None or not path.exists():
             return None
         figures = read_json(path)
     taken = round(time.perf_counter() - started, 1)
-    facts = machine(environment)
+    facts = machine(kernels)
     return {"figures": figures, "printed": printed, "machine": facts, "seconds": taken}
+
+
+def naming(kernels: Optional[str]) -> Dict[str, str]:
+    """Return the environment that names kernels to all libraries."""
+    return {NAME: kernels, **KERNELS[kernels]} if kernels else {}
 
 
 def run(
@@ -183,14 +196,15 @@ def run(
     return re.sub(r"^\[\d+\]<stdout>:", "", printed, flags=re.MULTILINE).strip()
 
 
-def machine(environment: Mapping[str, str]) -> str:
+@lru_cache(maxsize=None)
+def machine(kernels: Optional[str]) -> str:
     """Say what the figures depend on, without date, host or path: "2 cores, Some CPU, …"."""
     processor = cpuinfo().get("model name", "unknown processor")
     code = (
         "import edp_mx, json; from edp_mx.runtime.blas_in_use import kernels_in_use; "
         "print(json.dumps(kernels_in_use()))"
     )
-    blas = measuring.in_a_process("-c", code, **environment)
+    blas = in_a_process("-c", code, **naming(kernels))
     products = [
         f"{package} {version(package)} with {each['library']} {each['version']} {each['kernels']}"
         for package, each in blas.items()

@@ -27,7 +27,6 @@ SHAPES = (  # (M, K, N), and what multiplies so
     (1536, 1536, 1536, "a large product"),
 )
 AT_ONCE = 5
-PAUSE = 0.05  # seconds before each, in which the threads of another library come to rest
 
 
 def main() -> None:
@@ -39,7 +38,7 @@ def main() -> None:
         seconds = measuring.in_turn(
             {name: measuring.timed(way) for name, way in ways.items()},
             rounds=options.rounds,
-            pause=PAUSE,
+            pause=measuring.PAUSE,
         )
         best = min(median(values) for values in seconds.values())
         shares.append(best / median(seconds["numpy"]))

@@ -27,7 +27,7 @@ from typing import Dict, List
 import measuring
 import numpy as np
 from scipy.linalg.blas import sgemm as sgemm_of_scipy
-from steps import PARTS, SGEMM_FLOPS, USUAL, VARIANTS, Step, sgemm, variants_of
+from steps import PARTS, SGEMM_FLOPS, USUAL, VARIANTS, sgemm, variants_of
 from subjects import (
     EXAMPLES,
     PIECES,
@@ -43,7 +43,6 @@ from edp_mx.reports.table import render_table
 from edp_mx.runtime import distributed
 from edp_mx.runtime.distributed import Workers
 
-PAUSE = 0.05  # seconds before a step, in which the threads of other libraries come to rest
 PEAK_STEPS = 3
 LIKE_OTHERS = ("edp_sgd_hardened", "crf")  # whose peaks would say nothing of their own
 PRODUCTS = {"numpy's sgemm": np.matmul, "scipy's sgemm": partial(sgemm_of_scipy, 1.0)}
@@ -57,7 +56,9 @@ def main() -> None:
         measuring.clock = time.process_time
     workers = distributed.start()
     if options.peak_of:
-        step = _step(options.peak_of, options.model[0], options, workers)
+        step = VARIANTS[options.peak_of](
+            _subject(options.peak_of, options.model[0], options, workers)
+        )
         for _ in range(PEAK_STEPS):
             step()
         print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)
@@ -73,9 +74,10 @@ def main() -> None:
     figures: measuring.Figures = {}
     for family in options.model:
         names = variants_of(family, options.variants)
-        steps = {name: _step(name, family, options, workers) for name in names}
+        subjects = {name: _subject(name, family, options, workers) for name in names}
+        steps = {name: VARIANTS[name](subject) for name, subject in subjects.items()}
         steps.update({name: sgemm(way) for name, way in PRODUCTS.items() if options.sgemm})
-        seconds = measuring.in_turn(steps, rounds=options.rounds, pause=PAUSE)
+        seconds = measuring.in_turn(steps, rounds=options.rounds, pause=measuring.PAUSE)
         if workers.is_first:
             print(measuring.show_seconds(_title(family, options), seconds, "sgd"), flush=True)
         if {"edp_sgd", "edp_sgd_hardened"} <= set(seconds):
@@ -84,7 +86,9 @@ def main() -> None:
             )
         if options.sgemm:
             what = f"{family.upper()}, FLOP/s of sgd ÷ sgemm's"
-            figures[what] = _efficiency(seconds, family, options)
+            best = min(PRODUCTS, key=lambda name: median(seconds[name]))
+            flops = product_flops(subjects["sgd"].model, subjects["sgd"].batch) / SGEMM_FLOPS
+            figures[what] = [flops * each for each in measuring.ratios(seconds, best, "sgd")]
         for name in names:
             what = f"{family.upper()}, {name} ÷ sgd"
             figures[what] = measuring.ratios(seconds, name, "sgd")
@@ -96,16 +100,6 @@ def main() -> None:
             print(_show_peaks(own, options), flush=True)
     if workers.is_first:
         measuring.record(options, figures)
-
-
-def _efficiency(
-    seconds: measuring.Seconds, family: str, options: argparse.Namespace
-) -> List[float]:
-    """Return the FLOP/s of SGD's products ÷ those of the faster sgemm, by round."""
-    batch = synthetic_batch(family, examples=options.batch, tokens=options.tokens)
-    flops = product_flops(paper_model(family), batch) / SGEMM_FLOPS
-    best = min(PRODUCTS, key=lambda name: median(seconds[name]))
-    return [flops * each for each in measuring.ratios(seconds, best, "sgd")]
 
 
 def _title(family: str, options: argparse.Namespace) -> str:
@@ -144,15 +138,15 @@ def _peaks(family: str, name: str, options: argparse.Namespace) -> List[float]:
     return [*found, peak(largest)] if options.verify and largest > 0 else found
 
 
-def _step(name: str, family: str, options: argparse.Namespace, workers: Workers) -> Step:
-    """A variant on a model and batch of its own; the batch differs from worker to worker."""
+def _subject(name: str, family: str, options: argparse.Namespace, workers: Workers) -> Subject:
+    """A variant's own model and batch, which differs from worker to worker."""
     size = {"examples": options.batch, "tokens": options.tokens, "num_pieces": options.pieces}
     batch = synthetic_batch(family, **size, seed=workers.rank)
     sizes = {key: int(value) for key, _, value in (one.partition("=") for one in options.sizes)}
     model = paper_model(family, num_pieces=options.pieces, **{**PARTS.get(name, {}), **sizes})
     if name.endswith("_stored"):
         model, batch = above_frozen(model, batch)
-    return VARIANTS[name](Subject(model, batch, workers=workers))
+    return Subject(model, batch, workers=workers)
 
 
 def _options() -> argparse.Namespace:
@@ -175,6 +169,8 @@ def _options() -> argparse.Namespace:
     if options.parts:
         options.variants = ("dp_sgd_ghost", *PARTS)
         options.model = [family for family in options.model if family != "clc"]
+    if options.sgemm and "gpt2" in options.model:
+        parser.error("--sgemm counts the products of a CLC and of a BERT; leave out gpt2")
     return options
 
 

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 from functools import partial
-from typing import Any, Dict, Iterator, Optional, Tuple, Union
+from typing import Any, Iterator, Optional, Tuple, Union
 
 import mxnet as mx
 import numpy as np
@@ -31,11 +31,7 @@ WORDS, WORD_DIMENSION, LETTERS, CHARACTERS = 5_000, 300, 80, 12
 SLOTS, INTENTS = 120, 20
 _LOOKED_UP = ("words_weight", "embedding_weight", "embedding0_weight", "position_weight")
 PIECES = {"bert": 30_522, "gpt2": 8_000}
-SIZES: Dict[str, Dict[str, Any]] = {  # what differs from the defaults
-    "clc": {},
-    "bert": {"num_layers": BERTConfig.num_layers},
-    "gpt2": {"num_layers": 6, "num_heads": 4, "hidden_size": 256, "intermediate_size": 1024},
-}
+SMALL_GPT2 = {"num_layers": 6, "num_heads": 4, "hidden_size": 256, "intermediate_size": 1024}
 EXAMPLES, TOKENS, SHORTEST = 64, 24, 6  # utterances, and the tokens of the longest and shortest
 
 
@@ -82,11 +78,12 @@ def paper_model(family: str, *, num_pieces: int = 0, **settings: Any) -> TaskMod
 
     `settings` stand below `model:`; a negative `frozen_layers` is how many are not frozen.
     """
-    settings = {**SIZES[family], **settings}
+    kind = {"clc": CLCConfig, "bert": BERTConfig, "gpt2": GPT2Config}[family]
+    settings = {**(SMALL_GPT2 if kind is GPT2Config else {}), **settings}
     if settings.get("frozen_layers", 0) < 0:
-        settings["frozen_layers"] += settings["num_layers"]
+        settings["frozen_layers"] += settings.get("num_layers", kind.num_layers)
     num_pieces = num_pieces or PIECES.get(family, 0)
-    config = {"clc": CLCConfig, "bert": BERTConfig, "gpt2": GPT2Config}[family](**settings)
+    config = kind(**settings)
     encoder: Encoder
     if isinstance(config, GPT2Config):
         encoder = GPT2Encoder(GPT2(config, num_pieces=num_pieces, prefix="gpt2_"))

@@ -85,10 +85,12 @@ def _batches(
                 found[shape].append(digest)
             twins.setdefault(digest, []).append(index)
     for digests in found.values():
-        is_free = is_place_free(twins[digests[0]][0])
         queues: List[List[bytes]] = [[] for _ in range(PLACES)]
-        for turn, digest in enumerate(digests):
-            queues[(turn if is_free else digest[0]) % PLACES].append(digest)
+        for digest in digests:
+            queues[digest[0] % PLACES].append(digest)
+        saved = max(map(len, queues)) - -(-len(digests) // PLACES)  # batches, by free places
+        if saved > 1 and is_place_free(twins[digests[0]][0]):  # which takes a batch itself
+            queues = [digests[place::PLACES] for place in range(PLACES)]
         for turn in range(max(map(len, queues))):
             taken = {i: queue[turn] for i, queue in enumerate(queues) if turn < len(queue)}
             some = twins[next(iter(taken.values()))][0]

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any, Iterable, Mapping, Optional, Tuple
+from typing import TYPE_CHECKING, Any, Callable, Dict, Iterable, Mapping, Optional, Sequence, Tuple
 
 import numpy as np
 
-from edp_mx.tasks.task import Metric, Shortfall, Task
+from edp_mx.data.utterance import Utterance
+from edp_mx.tasks.task import Metric, Scores, Shortfall, Task
+
+if TYPE_CHECKING:
+    from edp_mx.data.vocabulary import Vocabulary
 
 NOTHING_LEARNED = 0.8  # of the perplexity by frequency; above it nothing was learned
 PERPLEXITY = Metric("perplexity", "perplexity", "perplexity", is_error=True, is_share=False)
@@ -16,11 +20,35 @@ class PieceGuessing(Task):
     """A task without labels; the constant answer guesses each piece by how often it occurs.
 
     A run of it is a start for others.
+
+    Attributes:
+        add_up: the scores of (3,) of each batch: Σ −ln p(true piece), right guesses, and places.
+        by_frequency: those of references, guessed by the pieces' numbers in the training part.
     """
 
     has_slots = has_labels = False
     is_start = True
     label = "a label"
+    add_up: Callable[[Iterable[np.ndarray]], Scores]
+    by_frequency: Callable[[Sequence[Utterance], Sequence[Utterance], Any], Scores]
+
+    def score(
+        self,
+        references: Sequence[Utterance],  # noqa: ARG002
+        guesses: Iterable[Any],
+        vocabulary: Vocabulary,  # noqa: ARG002
+    ) -> Scores:
+        return self.add_up(guesses)
+
+    def constant_answer(
+        self,
+        references: Sequence[Utterance],
+        train: Callable[[], Sequence[Utterance]],
+        vocabulary: Vocabulary,
+    ) -> Dict[str, Any]:
+        """See `Task`: each piece by how often it occurs in the training part."""
+        assert vocabulary.tokenizer is not None
+        return self.shares(self.by_frequency(references, train(), vocabulary.tokenizer).to_dict())
 
     def describe_constant(self, baseline: Mapping[str, Any]) -> str:  # noqa: ARG002
         return "each piece by its frequency"

@@ -12,6 +12,7 @@ from edp_mx.runtime.json_text import read_json
 from edp_mx.runtime.settings import SettingError
 from edp_mx.runtime.structured import AsRead, structure_file
 
+COMMAND = ".venv/bin/python benchmarks/performance.py"
 HEADER = ("kernels", "what is compared", "median (quartiles)", "rounds")
 
 
@@ -66,10 +67,10 @@ def step_costs(performance: Performance) -> List[Part]:
             "Step costs",
             [
                 "A training step of each method against one of SGD, with the same batch, in turns: "
-                "ratios of times, and of the peak memory, with the kernels of two kinds of "
+                "ratios of times, and of the peak memory, with the kernels of each kind of "
                 f"processors. {machines}."
             ],
             tables=[PartTable.of_texts("Ratios to SGD", HEADER, rows)],
-            commands=[".venv/bin/python benchmarks/performance.py --only step"],
+            commands=[f"{COMMAND} --kernels {kernels} --only step" for kernels in sections],
         )
     ]

@@ -183,17 +183,14 @@ def find_for_cell(
 
 
 def _shared(config: ExperimentConfig, workers: int) -> Iterator[Tuple[ExperimentConfig, int]]:
-    """Yield the same settings for each number of workers, the given one first."""
-    yield config, workers
-    if config.privacy.mechanism != "edp_sgd":
-        yield from ((config, count) for count in (1, 2, 4, 8) if count != workers)
-        return
+    """Yield the same settings for each number of workers, the given one and its clipping first."""
     for count in (workers, *(each for each in (1, 2, 4, 8) if each != workers)):
-        for clipping in CLIPPINGS:
-            privacy = replace(
-                config.privacy, micro_batches_per_worker=N // count, clipping=clipping
-            )
-            yield replace(config, privacy=privacy), count
+        if config.privacy.mechanism != "edp_sgd":
+            yield config, count
+            continue
+        share = replace(config.privacy, micro_batches_per_worker=N // count)
+        for clipping in sorted(CLIPPINGS, key=lambda name: name != share.clipping):
+            yield replace(config, privacy=replace(share, clipping=clipping)), count
 
 
 def _without(settings: Mapping[str, Any], absent: Set[str]) -> Dict[str, Any]:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Callable, Dict, Iterable, Sequence
+from typing import TYPE_CHECKING, Sequence
 
 from edp_mx.data.utterance import Utterance
 from edp_mx.errors import UserError
 from edp_mx.metrics.generation import GenerationScores
-from edp_mx.tasks.causal_lm.scores import NextPieceScores, score_frequencies, score_pieces
+from edp_mx.tasks.causal_lm.scores import score_frequencies, score_pieces
 from edp_mx.tasks.causal_lm.written import Ask, write_replies
 from edp_mx.tasks.piece_guessing import PERPLEXITY, PieceGuessing
 from edp_mx.tasks.task import Metric
@@ -27,6 +27,8 @@ class CausalLanguageModelling(PieceGuessing):
         PERPLEXITY,
         Metric("piece_accuracy", "pieces guessed", "guessed"),
     )
+    add_up = staticmethod(score_pieces)
+    by_frequency = staticmethod(score_frequencies)
 
     def build(self, encoder: Encoder, vocabulary: Vocabulary, config: ModelConfig) -> CausalLM:
         """See `Task`."""
@@ -45,30 +47,11 @@ class CausalLanguageModelling(PieceGuessing):
             )
         return CausalLM(scorer, vocabulary.tokenizer)
 
-    def score(
-        self,
-        references: Sequence[Utterance],  # noqa: ARG002
-        guesses: Iterable[Any],
-        vocabulary: Vocabulary,  # noqa: ARG002
-    ) -> NextPieceScores:
-        """See `Task`."""
-        return score_pieces(guesses)
-
     def score_written(
         self, references: Sequence[Utterance], ask: Ask, *, most: int, out: Path
     ) -> GenerationScores:
         """See `Task`."""
         return write_replies(references, ask, most=most, out=out)
-
-    def constant_answer(
-        self,
-        references: Sequence[Utterance],
-        train: Callable[[], Sequence[Utterance]],
-        vocabulary: Vocabulary,
-    ) -> Dict[str, Any]:
-        """See `Task`: each piece by how often it is predicted in the training part."""
-        assert vocabulary.tokenizer is not None
-        return self.shares(score_frequencies(references, train(), vocabulary.tokenizer).to_dict())
 
 
 CAUSAL_LM = CausalLanguageModelling()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any, Callable, Dict, Iterable, Sequence, Tuple
+from typing import TYPE_CHECKING, Any, Dict, Iterable, Sequence, Tuple
 
 import numpy as np
 
@@ -114,6 +114,8 @@ class MaskedLanguageModelling(PieceGuessing):
 
     name = "masked_lm"
     metrics = (PERPLEXITY, Metric("masked_accuracy", "masked pieces guessed", "guessed"))
+    add_up = staticmethod(score_places)
+    by_frequency = staticmethod(score_frequencies)
 
     def build(self, encoder: Encoder, vocabulary: Vocabulary, config: ModelConfig) -> MaskedLM:
         from edp_mx.tasks.masked_lm.model import MaskedLM
@@ -125,24 +127,6 @@ class MaskedLanguageModelling(PieceGuessing):
                 "model.family: bert and model.intents: pooled"
             )
         return MaskedLM(encoder, head, vocabulary.tokenizer)
-
-    def score(
-        self,
-        references: Sequence[Utterance],  # noqa: ARG002
-        guesses: Iterable[Any],
-        vocabulary: Vocabulary,  # noqa: ARG002
-    ) -> MaskedScores:
-        return score_places(guesses)
-
-    def constant_answer(
-        self,
-        references: Sequence[Utterance],
-        train: Callable[[], Sequence[Utterance]],
-        vocabulary: Vocabulary,
-    ) -> Dict[str, Any]:
-        """See `Task`: each piece by how often it occurs in the training part."""
-        assert vocabulary.tokenizer is not None
-        return self.shares(score_frequencies(references, train(), vocabulary.tokenizer).to_dict())
 
 
 MASKED_LM = MaskedLanguageModelling()
