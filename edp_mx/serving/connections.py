@@ -65,7 +65,7 @@ class Server:
         self.clients: Dict[Client, None] = {}  # in the order in which they came
         self.held = 0
         self._loop: Optional[asyncio.AbstractEventLoop] = None
-        self._is_ending = False
+        self._is_ending = self._is_closed = False
 
     def run(self) -> None:
         """Answer until asked to end; then answer the requests in the queue, and close the rest."""
@@ -75,13 +75,16 @@ class Server:
             self._at_end()
 
     def close(self) -> None:
-        """Ask the server to end, from any thread."""
+        """Ask the server to end, from any thread, also before it runs."""
+        self._is_closed = True
         if self._loop is not None:
             self._loop.call_soon_threadsafe(self._asked.set)
 
     async def _run(self) -> None:
         self._asked = asyncio.Event()
         self._loop = asyncio.get_running_loop()
+        if self._is_closed:  # before there was a loop to tell
+            self._asked.set()
         for number in (signal.SIGINT, signal.SIGTERM):
             with suppress(ValueError, RuntimeError):  # not the main thread
                 self._loop.add_signal_handler(number, self._asked.set)

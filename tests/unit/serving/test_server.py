@@ -212,6 +212,15 @@ def test_confidences_have_two_digits_unless_asked_for(model):
             assert found["predictions"][0]["spans"] == [{"start": 0, "confidence": expected}]
 
 
+def test_a_server_that_is_closed_before_it_runs_ends_at_once(model):
+    running = build_server("mine", lambda: model, host="127.0.0.1", port=0, seconds=1)
+    running.close()
+    thread = threading.Thread(target=running.run, daemon=True)
+    thread.start()
+    thread.join(30)
+    assert not thread.is_alive()
+
+
 def test_a_port_that_is_taken_is_said(port, model):
     with pytest.raises(UserError, match=f"cannot listen at 127.0.0.1, port {port}: "):
         build_server("mine", lambda: model, host="127.0.0.1", port=port, seconds=1)
