@@ -16,6 +16,7 @@ from edp_mx.dp.privacy.ghost.surgery import Surgery
 from edp_mx.runtime.arrays import to_numpy
 
 Shape = Tuple[int, ...]
+_ZEROS = ""  # what no probe is called
 Arrays = Dict[str, mx.nd.NDArray]
 
 
@@ -38,7 +39,7 @@ class ProbedBlock:
 
     def __init__(self, block: gluon.HybridBlock, trainable: Sequence[str]) -> None:
         self.block, self._trainable = block, trainable
-        self._room: Dict[str, mx.nd.NDArray] = {}
+        self._room: Dict[Tuple[str, str], mx.nd.NDArray] = {}
         self._build(Graph(block))
 
     def _build(self, graph: Graph) -> None:
@@ -51,6 +52,7 @@ class ProbedBlock:
         self._arguments = [segment.symbol.list_inputs() for segment in self._segments]
         self._shapes: Dict[Tuple[Shape, ...], Dict[str, Shape]] = {}
         self._axes: Dict[str, int] = {}
+        self._made: Dict[Tuple[Tuple[Shape, ...], int], List[Tuple[Shape, str]]] = {}
         self.forget()
 
     def forget(self) -> None:
@@ -78,10 +80,9 @@ class ProbedBlock:
             self._shapes[key] = self._infer(key)
         shapes = self._shapes[key]
         self._values = dict(zip(self._graph.input_names, inputs))
-        for level, operator in enumerate(self._operators):
+        for level in range(len(self._operators)):
             arguments = [self._argument(name, level, shapes) for name in self._arguments[level]]
-            outputs = operator(*arguments)
-            self._outputs.append([outputs] if isinstance(outputs, mx.nd.NDArray) else outputs)
+            self._outputs.append(self._run(level, key, arguments))
             for cut in self._cuts_at(level):
                 found = self._outputs[level]
                 lengths = None if cut.lengths is None else found[cut.lengths]
@@ -89,6 +90,25 @@ class ProbedBlock:
                 self._lstms[cut.variable], self._values[cut.variable] = run, run.states
         heads = list(self._outputs[-1][: self._segments[-1].num_heads])
         return heads[0] if self._graph.is_single else heads
+
+    def _run(
+        self, level: int, key: Tuple[Shape, ...], arguments: List[mx.nd.NDArray]
+    ) -> Sequence[mx.nd.NDArray]:
+        """Run a segment; what only the rules read lies where it lay in the run before."""
+        out = None
+        if (key, level) in self._made:
+            made, heads = self._made[key, level], self._segments[level].num_heads
+            context = arguments[0].context
+            out = [mx.nd.empty(shape, context, dtype) for shape, dtype in made[:heads]]
+            with autograd.pause():
+                out += [
+                    self._memory(f"{level}.{k}", shape, context, dtype)
+                    for k, (shape, dtype) in enumerate(made[heads:])
+                ]
+        outputs = self._operators[level](*arguments, out=out)
+        outputs = [outputs] if isinstance(outputs, mx.nd.NDArray) else outputs
+        self._made[key, level] = [(one.shape, np.dtype(one.dtype).name) for one in outputs]
+        return outputs
 
     def backward_through_lstms(self) -> None:
         """Continue where the backward pass of the loss ended: at the last LSTMs."""
@@ -195,15 +215,20 @@ class ProbedBlock:
         return value.detach() if is_constant else value
 
     def _probe(self, name: str, shape: Shape, context: mx.Context) -> mx.nd.NDArray:
-        """A zero whose own memory, which is reused, takes its gradient in the backward pass."""
-        size = int(np.prod(shape))
+        """Zeros, the same memory for all probes, with reused memory of its own for a gradient."""
         with autograd.pause():
-            if name not in self._room or self._room[name].size < size:
-                self._room[name] = mx.nd.zeros(size, ctx=context)
-            zero, gradient = (self._room[name][:size].reshape(shape) for _ in range(2))
-            zero[:] = 0
+            zero, gradient = (self._memory(key, shape, context) for key in (_ZEROS, name))
         autograd.mark_variables([zero], [gradient])
         return zero
+
+    def _memory(
+        self, name: str, shape: Shape, context: mx.Context, dtype: str = "float32"
+    ) -> mx.nd.NDArray:
+        """Return memory that is kept from run to run; to make it anew takes longer than to fill."""
+        size, key = int(np.prod(shape)), (name, dtype)
+        if key not in self._room or self._room[key].size < size:
+            self._room[key] = mx.nd.zeros(size, context, dtype)
+        return self._room[key][:size].reshape(shape)
 
     def _cuts_at(self, level: int) -> List[Cut]:
         return [cut for cut in self._surgery.cuts if cut.segment == level]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import contextmanager
 from functools import partial
 from itertools import chain
-from typing import Dict, Iterator, List, Mapping, Tuple
+from typing import Callable, Dict, Iterator, List, Mapping, Tuple, TypeVar
 
 import mxnet as mx
 import numpy as np
@@ -21,6 +21,8 @@ from edp_mx.dp.privacy.ghost.rules import AnyRule, rules_of
 from edp_mx.dp.privacy.norm_clipping import NormClipping
 from edp_mx.errors import UserError
 from edp_mx.runtime.threads import allowed_threads, in_threads
+
+Result = TypeVar("Result")
 
 
 class GhostClipping(NormClipping):
@@ -48,6 +50,7 @@ class GhostClipping(NormClipping):
         self._layer_of = {
             p.name: k for k, layer in enumerate(flat.layers) for p in layer.parameters
         }
+        self._sizes = {p.name: int(np.prod(p.shape)) for k in flat.layers for p in k.parameters}
         self._blocks = _probed_blocks(network, self._layer_of)
         self._called: List[ProbedBlock] = []
         self._products = ThreadpoolController()
@@ -62,8 +65,7 @@ class GhostClipping(NormClipping):
         total = self.flat.gradients()  # (P,)
         total.fill(0)
         totals = self.flat.views(total)
-        for rule in rules:  # one at a time: each needs much memory
-            rule.add_sums(totals, factors)
+        self._of_each(rules, lambda rule: rule.add_sums(totals, factors))
         return total, 1.0, made
 
     def _rules_of(self, losses: Losses) -> Tuple[List[AnyRule], mx.nd.NDArray]:
@@ -90,13 +92,22 @@ class GhostClipping(NormClipping):
 
     def _squares(self, rules: List[AnyRule], num_units: int) -> np.ndarray:
         """Squared norms of each unit and layer, (U, L) float64."""
-        threads = allowed_threads()  # in each, BLAS has one: more would wait for each other
-        with self._products.limit(limits=1 if threads > 1 else None, user_api="blas"):
-            norms = in_threads(lambda rule: list(rule.squared_norms()), rules, threads=threads)
+        norms = self._of_each(rules, lambda rule: list(rule.squared_norms()))
         squares = np.zeros((num_units, len(self.flat.layers)))  # (U, L)
         for layer, part in chain.from_iterable(norms):
             squares[:, layer] += part
         return squares
+
+    def _of_each(self, rules: List[AnyRule], work: Callable[[AnyRule], Result]) -> List[Result]:
+        """Return what a function returns of each rule; several run at once, large ones alone."""
+        threads = allowed_threads()
+        sizes = {rule: sum(self._sizes.get(n, 0) for n in rule.parameters) for rule in rules}
+        large = [rule for rule in rules if threads * sizes[rule] > self.flat.size]
+        small = [rule for rule in rules if rule not in large]
+        done = [work(rule) for rule in large]
+        # In each thread BLAS has one of its own: more would wait for each other.
+        with self._products.limit(limits=1 if threads > 1 else None, user_api="blas"):
+            return done + in_threads(work, small, threads=threads)
 
     @contextmanager
     def _probing(self) -> Iterator[None]:

@@ -68,6 +68,6 @@ class NextPieceRule(Rule):
         is_read = rest[1] >= 0  # (n, S)
         states, targets, shifts = (array[is_read] for array in rest)  # (K, …)
         scaled = states * (factors[:, None] * upstream)[is_read][:, None]  # (K, d)
-        total = totals[self.weight[0]]
+        total = totals[self.parameters[0]]
         for block, gradients in cross_entropy.score_gradients(states, self._table, targets, shifts):
             total[block] += gradients.T @ scaled

@@ -32,14 +32,14 @@ class Rule:
             self._inputs = by_example(seen.inputs, seen.axis, num_examples)
 
     @property
-    def weight(self) -> Tuple[str, ...]:
+    def parameters(self) -> Tuple[str, ...]:
         """The parameters that its weight is made of."""
         return self._operands[0].parameters
 
     @property
     def layer(self) -> int:
         """The layer of its weight, a single parameter."""
-        return self._layer_of[self.weight[0]]
+        return self._layer_of[self.parameters[0]]
 
     def squared_norms(self) -> Norms:
         """Yield the squared norms of each layer's parameters in this operator."""

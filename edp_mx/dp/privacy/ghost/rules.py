@@ -102,7 +102,7 @@ class EmbeddingRule(Rule):
         yield self.layer, embedding.squared_norms(*self.look_ups())
 
     def add_sums(self, totals: Totals, factors: np.ndarray) -> None:
-        embedding.add_sum(totals[self.weight[0]], self._inputs, self._gradients, factors)
+        embedding.add_sum(totals[self.parameters[0]], self._inputs, self._gradients, factors)
 
     def look_ups(self) -> Tuple[np.ndarray, np.ndarray]:
         """Return the ids, checked, and their outputs' gradients. Shapes: → (N, …), (N, …, d)."""
@@ -173,6 +173,7 @@ class LSTMRule:
     def __init__(self, seen: SeenLSTM, num_examples: int, layer_of: Mapping[str, int]) -> None:
         refuse_uneven(seen.parameters[0], seen.inputs.shape[1], num_examples)
         self._seen, self._num_examples, self._layer_of = seen, num_examples, layer_of
+        self.parameters = seen.parameters
         self._arrays = seen.inputs, seen.states, seen.gate_gradients
 
     def squared_norms(self) -> Norms:
@@ -209,8 +210,8 @@ def rules_of(block: ProbedBlock, num_examples: int, layer_of: Mapping[str, int])
 
 def _with_ties(made: Sequence[Rule]) -> List[AnyRule]:
     """Replace the two rules of each table that goes in and out; `Surgery` lets pass no other."""
-    outputs = {r.weight: r for r in made if isinstance(r, (DenseRule, NextPieceRule))}
-    tables = {rule.weight: rule for rule in made if isinstance(rule, EmbeddingRule)}
+    outputs = {r.parameters: r for r in made if isinstance(r, (DenseRule, NextPieceRule))}
+    tables = {rule.parameters: rule for rule in made if isinstance(rule, EmbeddingRule)}
     shared = outputs.keys() & tables.keys()
-    rest = [rule for rule in made if rule.weight not in shared]
+    rest = [rule for rule in made if rule.parameters not in shared]
     return [*rest, *(tied.TiedRule(outputs[names], tables[names]) for names in sorted(shared))]

@@ -51,6 +51,7 @@ class TiedRule:
 
     def __init__(self, output: Output, look_up: EmbeddingRule) -> None:
         self._output, self._look_up = output, look_up
+        self.parameters = look_up.parameters
 
     def squared_norms(self) -> Norms:
         """Yield the squared norms of the table's layer, and of the output layer's own bias."""
