@@ -61,10 +61,11 @@ def frozen_part(encoder: Encoder, *, reads_tokens: bool = True) -> Optional[Froz
     """
     if any(p.grad_req != "null" for p in encoder.collect_params().values()):
         return encoder.frozen_part()
+    context = context_of(encoder)  # once: it looks at all parameters
 
     def states(batch: Batch) -> Tuple[np.ndarray, np.ndarray]:
         with autograd.pause(train_mode=False):
-            tokens, pooled = encoder(*encoder.inputs(batch, context_of(encoder)))
+            tokens, pooled = encoder(*encoder.inputs(batch, context))
         above = pooled.asnumpy().reshape(len(batch), encoder.num_pooled, -1)  # (M, G, H)
         if not reads_tokens:
             return above, np.full(len(batch), encoder.num_pooled)

@@ -16,9 +16,9 @@ from edp_mx.data.stored_states import StoredStates
 from edp_mx.models.encoder import FrozenPart
 from edp_mx.runtime.progress import Heartbeat, Progress, no_heartbeat, no_progress
 
-PLACES = 16  # utterances of a batch
+PLACES = 48  # utterances of a batch
 _READ_AT_ONCE = 512
-_CHARACTERS = 8  # what the characters of an utterance's longest token are rounded up to
+_CHARACTERS = 16  # what the characters of an utterance's longest token are rounded up to
 
 
 def with_states(
@@ -41,20 +41,22 @@ def with_states(
     Guarantee: the bytes of an utterance's states depend on what the model reads of it and on
         nothing else of the corpus. The shape of a batch and the place in it decide how a product
         rounds, so that both follow from the utterance: its batch has `PLACES` utterances of
-        its own lengths, and a hash of it says where it stands among them, unless one utterance
-        has the same bytes at all places.
+        its own lengths, and a hash of it says where it stands among them, or at which place it
+        may stand as well, since one utterance has the same bytes at both.
     """
 
     def compute(rows: List[int]) -> Tuple[np.ndarray, np.ndarray]:
         heartbeat("computing the outputs of the frozen layers")
         return frozen.states(_widened(encoded.batch(rows)))
 
-    def is_place_free(row: int) -> bool:
-        states, _ = compute([row] * PLACES)
-        return all(each.tobytes() == states[0].tobytes() for each in states)
+    def places_alike(row: int) -> List[List[int]]:
+        found: Dict[bytes, List[int]] = defaultdict(list)
+        for place, states in enumerate(compute([row] * PLACES)[0]):
+            found[states.tobytes()].append(place)
+        return list(found.values())
 
     def made() -> Iterator[Tuple[np.ndarray, np.ndarray, np.ndarray]]:
-        batches = list(_batches(encoded, heartbeat, is_place_free))
+        batches = list(_batches(encoded, heartbeat, places_alike))
         for twins, rows in progress(batches, f"frozen layers, {part}", len(batches)):
             states, counts = compute(rows)
             for place, same in twins.items():
@@ -65,14 +67,14 @@ def with_states(
 
 
 def _batches(
-    encoded: EncodedCorpus, heartbeat: Heartbeat, is_place_free: Callable[[int], bool]
+    encoded: EncodedCorpus, heartbeat: Heartbeat, places_alike: Callable[[int], List[List[int]]]
 ) -> Iterator[Tuple[Dict[int, List[int]], List[int]]]:
     """Yield batches, and by the places that are taken in each the utterances which read like that.
 
     A place that no utterance takes is filled with any other of the batch.
 
     Args:
-        is_place_free: whether the states of an utterance are the same at all places of a batch.
+        places_alike: the places of a batch, together where an utterance has the same states.
     """
     twins: Dict[bytes, List[int]] = {}
     found: Dict[Tuple[int, ...], List[bytes]] = defaultdict(list)  # by what they compute
@@ -85,14 +87,18 @@ def _batches(
                 found[shape].append(digest)
             twins.setdefault(digest, []).append(index)
     for digests in found.values():
-        queues: List[List[bytes]] = [[] for _ in range(PLACES)]
+        waiting: List[List[bytes]] = [[] for _ in range(PLACES)]
         for digest in digests:
-            queues[digest[0] % PLACES].append(digest)
-        saved = max(map(len, queues)) - -(-len(digests) // PLACES)  # batches, by free places
-        if saved > 1 and is_place_free(twins[digests[0]][0]):  # which takes a batch itself
-            queues = [digests[place::PLACES] for place in range(PLACES)]
-        for turn in range(max(map(len, queues))):
-            taken = {i: queue[turn] for i, queue in enumerate(queues) if turn < len(queue)}
+            waiting[digest[0] % PLACES].append(digest)
+        groups = [[place] for place in range(PLACES)]
+        if max(map(len, waiting)) > 1 + -(-len(digests) // PLACES):  # to ask takes a batch itself
+            groups = places_alike(twins[digests[0]][0])
+        queues = [[digest for place in group for digest in waiting[place]] for group in groups]
+        while any(queues):
+            taken: Dict[int, bytes] = {}
+            for group, queue in zip(groups, queues):
+                taken.update(zip(group, queue))
+                del queue[: len(group)]
             some = twins[next(iter(taken.values()))][0]
             rows = [twins[taken[i]][0] if i in taken else some for i in range(PLACES)]
             yield {place: twins[digest] for place, digest in taken.items()}, rows

@@ -1,5 +1,8 @@
 """Frozen layers whose outputs are stored: the same training as through the whole network."""
 
+import math
+from itertools import islice, product
+
 import numpy as np
 import pytest
 from mxnet import autograd
@@ -7,6 +10,9 @@ from mxnet import autograd
 from edp_mx.attacks.training import train_prepared
 from edp_mx.config import load_config
 from edp_mx.data.corpus import load_corpus
+from edp_mx.data.utterance import Utterance
+from edp_mx.models.encoder import FrozenPart
+from edp_mx.runs import frozen_states
 from edp_mx.runs.prepare import Prepared, prepare_corpus
 from edp_mx.runtime.distributed import start
 
@@ -107,6 +113,32 @@ def test_the_bytes_of_an_utterances_states_depend_on_it_alone(model, tmp_path):
     assert stored(rest[::-1])[::-1] == found[1:]
     assert [stored([each])[0] for each in rest[:3]] == found[1:4]
     assert stored([*rest, first, first])[-2:] == [found[0]] * 2
+
+
+def test_places_at_which_products_round_alike_are_shared(tmp_path, monkeypatch):
+    """The state of this part is 1 at the places 0 and 1 of 8, else 0, as products may round."""
+    monkeypatch.setattr(frozen_states, "PLACES", 8)
+    prepared = prepared_for(tmp_path, "clc, heads", MODELS)
+    words = map("".join, product("aeinorst", repeat=3))
+    texts = [Utterance((word, "the"), ("O", "O"), "x") for word in islice(words, 200)]
+    batches = []
+
+    def states(batch):
+        batches.append(batch)
+        rows = np.zeros((8, 2, 1), np.float32)
+        rows[:2] = 1
+        return rows, batch.lengths
+
+    def stored(utterances):
+        found = frozen_states.with_states(prepared.encode(utterances), FrozenPart(states, None))
+        return found.states.rows[found.states.starts, 0].tolist()
+
+    whole = stored(texts)
+    assert 25 < sum(whole) < 75  # a quarter, by chance
+    groups = sum(whole) / 2, (len(texts) - sum(whole)) / 6
+    assert len(batches) == 1 + math.ceil(max(groups))  # one asks which places are alike
+    assert stored(texts[100::-1]) == whole[100::-1]
+    assert [stored([text])[0] for text in texts[:9]] == whole[:9]
 
 
 def test_stored_states_are_those_that_the_frozen_part_computes(prepared, tmp_path):

@@ -16,6 +16,7 @@ class Decoder:
         if self.tags:
             names = ("transitions", "start", "end")
             self.transitions, self.start, self.end = (np.array(about[name]) for name in names)
+            self.moves = np.exp(self.transitions - self.transitions.max())  # (K from, K to)
 
     def __call__(self, tokens, scores, emissions=None):
         """Return the answer to one text. Shapes: scores (I,), emissions (T, K) of the first T."""
@@ -65,13 +66,12 @@ class Decoder:
     @np.errstate(divide="ignore")  # the logarithm of what is too small to matter
     def marginals(self, emissions):
         """Return the probability of each tag at each token. Shapes: (T, K) → (T, K)."""
-        moves = np.exp(self.transitions - self.transitions.max())  # (K from, K to)
         forward, backward = [self.start + emissions[0]], [self.end]  # up to a constant each
         for row in emissions[1:]:
             before = np.exp(forward[-1] - forward[-1].max())
-            forward.append(np.log(before @ moves) + row)
+            forward.append(np.log(before @ self.moves) + row)
         for row in emissions[:0:-1]:
             after = row + backward[-1]
-            backward.append(np.log(moves @ np.exp(after - after.max())))
+            backward.append(np.log(self.moves @ np.exp(after - after.max())))
         logs = np.add(forward, backward[::-1])  # (T, K)
         return np.exp(logs - np.logaddexp.reduce(logs, axis=1, keepdims=True))
