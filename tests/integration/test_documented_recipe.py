@@ -65,9 +65,12 @@ def test_each_mechanism_trains_a_clc_and_a_bert(pretrained, name):
 
 
 def test_the_recipe(pretrained):
-    """All of its page: pre-training, warm starts, private runs, their attacks, word vectors."""
+    """All of its pages: pre-training, warm starts, private runs, their attacks, word vectors."""
     attacks = blocks(ROOT / "docs" / "attacks.md")[1]  # on two of the page's runs
-    script = shrunken_script("".join([*blocks(ROOT / "docs" / "recipe.md"), attacks]))
+    pages = [
+        b for name in ("recipe", "without-encoder") for b in blocks(ROOT / "docs" / f"{name}.md")
+    ]
+    script = shrunken_script("".join([*pages, attacks]))
     made = "runs/pretrain_public merged text/for_atis.txt.gz text/public.txt.gz checkpoints"
     execute(f"rm -rf {made}\n{script}", pretrained)
     for name in ("snips_private", "communication_private"):

@@ -13,8 +13,8 @@ from support.documentation import ROOT
 from edp_mx.runs.record import run_id
 from edp_mx.runs.record_files import name_of, read_lines
 
-PAGES = ("README", "docs/index", "docs/recipe", "docs/attacks", "docs/bert", "docs/own-corpus",
-         "docs/generation")  # fmt: skip
+PAGES = ("README", "docs/index", "docs/recipe", "docs/without-encoder", "docs/attacks", "docs/bert",
+         "docs/own-corpus", "docs/generation")  # fmt: skip
 RUNS, ATTACKS = (
     list(read_lines(ROOT / "results" / f"{name}.jsonl")) for name in ("runs", "attacks")
 )
