@@ -62,6 +62,11 @@ class Packing:
         flat = values.reshape(-1, values.shape[-1])
         return flat[: self.num_rows] if self.places is None else flat[self.places]
 
+    def owners(self, num_examples: int) -> np.ndarray:
+        """Return the example that each row is of, (P,)."""
+        rows = np.arange(self.num_rows) if self.places is None else self.places
+        return rows % num_examples
+
     def fill(self, out: np.ndarray, make: Callable[[np.ndarray], object]) -> None:
         """Let `make` fill the rows of a batch; padding becomes exactly zero.
 

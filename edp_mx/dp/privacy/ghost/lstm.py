@@ -66,31 +66,36 @@ def squared_norms(
 def clipped_sums(
     inputs: np.ndarray,
     states: np.ndarray,
-    gate_gradients: np.ndarray,
+    gates: np.ndarray,
+    packing: Packing,
     factors: np.ndarray,
     *,
     totals: Sequence[Optional[np.ndarray]],
-    is_reverse: bool = False,
 ) -> None:
     """Add Σ_i factors_i · (gradient of example i) to the totals, one matrix product per weight.
 
-    Shapes: totals of the i2h weight (4H, I), the h2h weight (4H, H), the i2h bias and the h2h bias
-    (4H,), None for a parameter that is frozen · factors (N,) · others as in `squared_norms`.
+    Shapes: inputs (T, S, I) · states (T, S, H) · gates (P, 4H), as `lstm_pass.backward` returned
+    them · factors (N,) · totals of the i2h weight (4H, I), the h2h weight (4H, H), the i2h bias and
+    the h2h bias (4H,), None for a parameter that is frozen.
     """
-    count = len(factors)
-    gates = _by_example(gate_gradients, count)  # (N, T, 4H)
+    num_sequences = inputs.shape[1]
+    each = np.repeat(factors, num_sequences // len(factors))[packing.owners(num_sequences)]  # (P,)
     i2h, h2h, *biases = totals
     if i2h is not None:
-        dense.add_weight_sum(i2h, _by_example(inputs, count), gates, factors)
-    if h2h is not None and len(states) > 1:
-        later, earlier = _neighbours(is_reverse)
-        own = _by_example(gate_gradients[later], count)  # (N, T, 4H)
-        dense.add_weight_sum(h2h, _by_example(states[earlier], count), own, factors)
-    wanted = [total for total in biases if total is not None]
-    if wanted:
-        gradients = explicit.sums_over_positions(gates)  # (N, 4H)
-        for total in wanted:
-            explicit.add_sum(total, gradients, factors)
+        _add_product(i2h, gates, packing.pack(inputs), each)
+    if h2h is not None:
+        later, earlier = packing.pairs(gates, packing.pack(states))  # (Q, 4H), (Q, H)
+        _add_product(h2h, later, earlier, packing.pairs(each, each)[0])
+    for total in (total for total in biases if total is not None):
+        explicit.add_sum(total, gates, each)
+
+
+def _add_product(
+    total: np.ndarray, gates: np.ndarray, values: np.ndarray, factors: np.ndarray
+) -> None:
+    """total += Σ_p c_p g_p v_pᵀ. Shapes: (4H, d) · gates (P, 4H) · values (P, d) · (P,)."""
+    factors, gates, values = explicit.contributing(factors, gates, values)
+    total += gates.T @ (values * factors[:, None])
 
 
 def _neighbours(is_reverse: bool) -> Tuple[slice, slice]:
@@ -108,14 +113,15 @@ def _by_example(values: np.ndarray, num_examples: int) -> np.ndarray:
 class SeenLSTM(NamedTuple):
     """The record of one direction of a cut.
 
-    Shapes: inputs (T, N, I), states (T, N, H), gate_gradients (T, N, 4H).
+    Shapes: inputs (T, N, I), states (T, N, H), gates (P, 4H), their gradients.
     """
 
     parameters: Tuple[str, ...]
     is_reverse: bool
     inputs: np.ndarray
     states: np.ndarray
-    gate_gradients: np.ndarray
+    gates: np.ndarray
+    packing: Packing
 
 
 class _Direction(NamedTuple):
@@ -171,15 +177,14 @@ class LSTMRun:
         for (_, weights, packing, memory), part in zip(self._directions, parts):
             gates = lstm_pass.backward(part, weights.h2h, packing, memory)  # (P, 4H)
             packing.add(leaving, gates @ weights.i2h)
-            shape = (*leaving.shape[:2], gates.shape[1])
-            self._gates.append(packing.spread(gates, shape))  # (T, N, 4H)
+            self._gates.append(gates)
         return leaving
 
     def seen(self) -> Iterator[SeenLSTM]:
         """Yield the record of each direction, after `go_back`."""
         found = zip(self._cut.parameters, self._directions, self._gates)
-        for place, (names, direction, gates) in enumerate(found):
-            yield SeenLSTM(names, place == 1, self._inputs, direction.states, gates)
+        for place, (names, own, gates) in enumerate(found):
+            yield SeenLSTM(names, place == 1, self._inputs, own.states, gates, own.packing)
 
 
 def refuse_unused(leaf: mx.nd.NDArray, name: str) -> None:

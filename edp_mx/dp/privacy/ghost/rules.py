@@ -174,19 +174,24 @@ class LSTMRule:
         refuse_uneven(seen.parameters[0], seen.inputs.shape[1], num_examples)
         self._seen, self._num_examples, self._layer_of = seen, num_examples, layer_of
         self.parameters = seen.parameters
-        self._arrays = seen.inputs, seen.states, seen.gate_gradients
 
     def squared_norms(self) -> Norms:
+        seen = self._seen
         norms = lstm.squared_norms(
-            *self._arrays, num_examples=self._num_examples, is_reverse=self._seen.is_reverse
+            seen.inputs,
+            seen.states,
+            seen.packing.spread(seen.gates, (*seen.inputs.shape[:2], seen.gates.shape[1])),
+            num_examples=self._num_examples,
+            is_reverse=seen.is_reverse,
         )
         for name, part in zip(self._seen.parameters, norms):
             if name in self._layer_of:
                 yield self._layer_of[name], part
 
     def add_sums(self, totals: Totals, factors: np.ndarray) -> None:
-        mine = [totals.get(name) for name in self._seen.parameters]
-        lstm.clipped_sums(*self._arrays, factors, totals=mine, is_reverse=self._seen.is_reverse)
+        seen, mine = self._seen, [totals.get(name) for name in self.parameters]
+        arrays = seen.inputs, seen.states, seen.gates
+        lstm.clipped_sums(*arrays, seen.packing, factors, totals=mine)
 
 
 AnyRule = Union[Rule, tied.TiedRule, LSTMRule]

@@ -125,7 +125,7 @@ def test_norms_and_clipped_sums_are_those_of_single_examples(shape, seed, is_rev
     input_gradients, gate_gradients = backward(dy, weights, memory, packing)
     norms = squared_norms(x, states, gate_gradients, is_reverse=is_reverse)
     totals = [np.ones_like(part) for part in fields(weights)]  # what is there stays
-    clipped_sums(x, states, gate_gradients, factors, totals=totals, is_reverse=is_reverse)
+    clipped_sums(x, states, packing.pack(gate_gradients), packing, factors, totals=totals)
 
     sums = [0.0] * 4
     for n, length in enumerate(lengths):
@@ -225,7 +225,9 @@ def test_an_example_that_is_not_finite_stays_alone_and_can_be_left_out(generator
             states, memory = forward(inputs, weights)
             _, gate_gradients = backward(dy, weights, memory)
             norms = sum(squared_norms(inputs, states, gate_gradients))
-            clipped_sums(inputs, states, gate_gradients, np.array(factors), totals=totals)
+            packing = Packing.whole(4, 3)
+            gates = packing.pack(gate_gradients)
+            clipped_sums(inputs, states, gates, packing, np.array(factors), totals=totals)
         return norms, totals
 
     norms, totals = run(x, [0.5, 0.0, 1.0])
