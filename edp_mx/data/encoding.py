@@ -31,6 +31,7 @@ class EncodedCorpus:
         rows: (U,), which of the corpus' utterances these are.
         lengths: (U,), the number of tokens of each, cut to the maximum, in the smallest signed
             type.
+        sizes: (U,), by which those that cost about the same are batched: their tokens or pieces.
         intent_ids, slot_ids: the id of each intent and each tag of `columns`, −1 if unknown.
         skips: (U,), how many of its first tokens each loses; None where none loses any.
         num_cut: how many utterances were longer than the maximum and lost some tokens.
@@ -41,6 +42,7 @@ class EncodedCorpus:
     columns: Columns
     rows: np.ndarray
     lengths: np.ndarray
+    sizes: np.ndarray
     intent_ids: np.ndarray
     slot_ids: np.ndarray
     table: Table
@@ -70,10 +72,10 @@ class EncodedCorpus:
 def evaluation_batches(
     corpus: EncodedCorpus, batch_size: int, *, rank: int = 0, num_workers: int = 1
 ) -> Iterator[Batch]:
-    """Yield a worker's share of all utterances, in batches of similar length, shortest first."""
+    """Yield a worker's share of all utterances, in batches of similar size, smallest first."""
     if batch_size < 1:
         raise UserError(f"the batch size of an evaluation must be ≥ 1, not {batch_size}")
-    order = np.argsort(corpus.lengths, kind="stable").astype(np.int32)
+    order = np.argsort(corpus.sizes, kind="stable").astype(np.int32)
     for start in range(rank * batch_size, len(order), num_workers * batch_size):
         yield corpus.batch(order[start : start + batch_size])
 
@@ -112,10 +114,10 @@ def encode(
             template=vocabulary.template,
         )
     skips = _skips(columns, rows, table, max_tokens)
-    lengths, num_cut = _lengths(columns, rows, table, max_tokens, skips)
+    lengths, sizes, num_cut = _lengths(columns, rows, table, max_tokens, skips)
     intent_ids = np.array([vocabulary.intent_id(i) for i in columns.intent_names], np.int32)
     slot_ids = np.array([vocabulary.slot_id(tag) for tag in columns.tag_names], np.int32)
-    return EncodedCorpus(columns, rows, lengths, intent_ids, slot_ids, table, num_cut, skips)
+    return EncodedCorpus(columns, rows, lengths, sizes, intent_ids, slot_ids, table, num_cut, skips)
 
 
 def _skips(
@@ -145,28 +147,31 @@ def _skips(
 
 def _lengths(
     columns: Columns, rows: np.ndarray, table: Table, max_tokens: int, skips: Optional[np.ndarray]
-) -> Tuple[np.ndarray, int]:
-    """Count the tokens that each utterance keeps, (U,), and the utterances that lose some."""
+) -> Tuple[np.ndarray, np.ndarray, int]:
+    """Count the tokens that each utterance keeps, and their pieces, (U,) each, and those cut."""
     lengths = np.empty(
         len(rows), np.min_scalar_type(-max_tokens - 1)
     )  # -n - 1 is a type that holds n
-    num_cut = 0
+    sizes, num_cut = lengths, 0
+    if isinstance(table, PieceTable):
+        sizes = np.empty(len(rows), np.min_scalar_type(-table.room - 1))
     for chunk in chunks(len(rows)):
         starts, spoken = columns.spans(rows[chunk])  # (rows,)
         skipped = 0 if skips is None else skips[chunk]
         kept = (spoken - skipped).clip(max=max_tokens)  # (rows,)
         if isinstance(table, PieceTable):
-            kept = _that_fit(columns.tokens, table.counts, starts + skipped, kept, table.room)
+            place = columns.tokens, table.counts, starts + skipped
+            kept, sizes[chunk] = _that_fit(*place, kept, table.room)
         lengths[chunk] = kept
         num_cut += int((spoken > kept).sum())
         columns.release_pages()
-    return lengths, num_cut
+    return lengths, sizes, num_cut
 
 
 def _that_fit(
     tokens: np.ndarray, counts: np.ndarray, starts: np.ndarray, lengths: np.ndarray, room: int
-) -> np.ndarray:
-    """Count the tokens of some utterances, (rows,), whose pieces fit into `room`.
+) -> Tuple[np.ndarray, np.ndarray]:
+    """Count the tokens of some utterances whose pieces fit into `room`, and these, (rows,) each.
 
     Shapes: tokens (S,), places in counts (F,), their pieces; starts, lengths (rows,).
     """
@@ -175,4 +180,5 @@ def _that_fit(
     before = np.concatenate([[0], ends])[begins]  # (rows,)
     fits = ends - np.repeat(before, lengths) <= room  # (n,), true up to some token
     total = np.concatenate([[0], np.cumsum(fits)])  # (n + 1,)
-    return total[begins + lengths] - total[begins]
+    kept = total[begins + lengths] - total[begins]  # (rows,)
+    return kept, np.concatenate([[0], ends])[begins + kept] - before

@@ -63,7 +63,7 @@ def with_states(
                 yield np.array(same), counts[place : place + 1], states[place : place + 1]
 
     states = StoredStates.write(made(), num_utterances=len(encoded), folder=folder)
-    return replace(encoded, states=states)
+    return replace(encoded, states=states, sizes=states.counts)
 
 
 def _batches(

@@ -118,7 +118,7 @@ class TrainingLoop:
         losses = UnitLosses(
             self.model.loss,
             self.corpus.batch,
-            lengths=self.corpus.lengths,
+            lengths=self.corpus.sizes,
             sampler=self.sampler,
             mechanism=self.mechanism,
             factor=self.config.loss_factor,

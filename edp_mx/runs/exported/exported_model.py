@@ -84,10 +84,12 @@ class ExportedModel:
         most_at_once: Optional[int] = None,
         heard: Optional[Callable[[Any], None]] = None,  # noqa: ARG002 (no answer grows in parts)
     ) -> List[Any]:
-        """Return the model's answer to each list of tokens, of like lengths together."""
+        """Return the model's answer to each list of tokens, of like sizes together."""
         assert isinstance(self._task, LabellingTask)
         size = most_at_once or AT_ONCE
-        order = sorted(range(len(token_lists)), key=lambda index: len(token_lists[index]))
+        order = sorted(
+            range(len(token_lists)), key=lambda index: self._encoder.size(token_lists[index])
+        )
         found: List[Any] = [None] * len(order)
         for start in range(0, len(order), size):
             places = order[start : start + size]

@@ -55,16 +55,19 @@ def test_labels_of_the_test_part_alone_are_no_crash():
     assert encoded.intent_ids.tolist() == [-1] and encoded.batch([0]).intents.tolist() == [0]
 
 
-@given(utterances, st.integers(1, 5), st.integers(1, 4))
-def test_evaluation_sees_each_utterance_once_in_order_of_length(corpus, batch_size, num_workers):
-    encoded = encode(corpus, Vocabulary.build(corpus))
+@given(utterances, st.integers(1, 5), st.integers(1, 4), st.booleans())
+def test_evaluation_sees_each_utterance_once_in_order_of_size(
+    corpus, batch_size, num_workers, has_pieces
+):
+    encoded = encode(corpus, vocabulary_of(corpus) if has_pieces else Vocabulary.build(corpus))
     seen = []
     for rank in range(num_workers):
         share = {"rank": rank, "num_workers": num_workers}
         batches = list(evaluation_batches(encoded, batch_size, **share))
         assert all(len(batch) <= batch_size for batch in batches)
         assert num_workers > 1 or all(len(batch) == batch_size for batch in batches[:-1])
-        lengths = [length for batch in batches for length in batch.lengths]
+        sizes = (batch.inputs.lengths if has_pieces else batch.lengths for batch in batches)
+        lengths = [length for size in sizes for length in size]
         assert lengths == sorted(lengths)
         seen += [index for batch in batches for index in batch.indices]
     assert sorted(seen) == list(range(len(corpus)))
@@ -137,6 +140,7 @@ def test_a_batch_of_pieces_equals_a_loop(corpus, template, max_tokens, room, dat
             expected += ids
         expected += after
         assert lengths[row] == len(expected)
+        assert encoded.sizes[index] == len(expected) - len(before) - len(after)
         assert pieces[row, : lengths[row]].tolist() == expected
         assert not pieces[row, lengths[row] :].any()
         assert batch.lengths[row] == encoded.lengths[index] == len(places) >= 1

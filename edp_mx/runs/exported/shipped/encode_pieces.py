@@ -23,6 +23,10 @@ class Encoder:
         found = self.tokenizer.encode(about["before_token"] + token, add_special_tokens=False)
         return found.ids[: about["room"]] or [about["unknown"]]
 
+    def size(self, row):
+        """Return how much the model reads of a list of tokens."""
+        return sum(len(self.spelled(token)) for token in row)
+
     def __call__(self, rows):
         """Return the inputs for lists of tokens, and how many of each the model reads.
 

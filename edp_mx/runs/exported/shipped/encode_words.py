@@ -14,6 +14,10 @@ class Encoder:
         self.words = {word: i for i, word in enumerate(about["words"])}
         self.characters = {character: i for i, character in enumerate(about["characters"])}
 
+    def size(self, row):
+        """Return how much the model reads of a list of tokens."""
+        return len(row)
+
     def __call__(self, rows):
         """Return the inputs for lists of tokens, and how many of each the model reads.
 
