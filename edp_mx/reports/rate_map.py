@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections import defaultdict
+from collections import Counter, defaultdict
 from typing import Any, Dict, List, Optional, Sequence, Tuple
 
 import numpy as np
@@ -22,7 +22,7 @@ Cells = Dict[Tuple[int, float], List[float]]  # (batch size, rate): validation S
 
 
 def plot_by_batch_and_rate(measured: Sequence[Measurement]) -> Optional[Plot]:
-    """Return a map for each condition with two batch sizes and two rates; None where there is none.
+    """Return a map for each condition with a grid of sizes and rates; None where there is none.
 
     A cell is the best over the other settings that were tried with its pair, by the SER on
     validation, which is what a choice may look at. Rates are rounded to one digit.
@@ -57,8 +57,8 @@ def plot_by_batch_and_rate(measured: Sequence[Measurement]) -> Optional[Plot]:
 
 
 def _is_map(cells: Cells) -> bool:
-    """Whether at least two sizes and two rates were tried."""
-    return all(len({pair[i] for pair in cells}) > 1 for i in (0, 1))
+    """Whether some rate was tried with two sizes, and some size with two rates."""
+    return all(max(Counter(pair[i] for pair in cells).values()) > 1 for i in (0, 1))
 
 
 def _grid(cells: Cells) -> Tuple[List[int], List[float], np.ndarray]:

@@ -39,7 +39,8 @@ KINDS = (
          "The least SER on the validation part over all other settings that were tried with a "
          "batch size and a learning rate (rounded to one digit); how many, stands in the last "
          "column.", plot_by_batch_and_rate,
-         "runs with two batch sizes and two learning rates at one n and ε", is_of_chosen=False),
+         "runs with two batch sizes at one rate and two rates at one size, at one n and ε",
+         is_of_chosen=False),
 )  # fmt: skip
 
 

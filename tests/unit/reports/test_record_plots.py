@@ -99,6 +99,7 @@ def test_a_cell_of_the_map_is_the_best_on_validation_of_what_was_tried():
     cells = [" ".join(row[6:]) for row in rows(plot)]
     assert cells == ["64 0.01 50.0 1", "64 0.02 40.0 1", "128 0.01 20.0 2"]
     assert plot_by_batch_and_rate(measurements(grid[:2])) is None  # one batch size
+    assert plot_by_batch_and_rate(measurements(grid[1:3])) is None  # both differ: of other models
 
 
 def test_pictures_and_pages_of_the_committed_records(tmp_path):
