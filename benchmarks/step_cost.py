@@ -9,11 +9,11 @@ Run: .venv/bin/python benchmarks/step_cost.py [--model bert] [--rounds 15] [--js
        [--sizes num_layers=12 num_heads=12 hidden_size=768 intermediate_size=3072]
 
 `--sgemm` adds a large product by NumPy's and by SciPy's library, and the FLOP/s of SGD's products
-beside those of the faster. `crf` is the CRF's loss and gradient alone. `--parts` is DP-SGD by ghost
-clipping of a transformer, as a whole and where a part of it is trained; `stored` reads the outputs
-of the frozen layers, as training does. Peak memory is that of a process of its own. `--fits` looks
-for the largest batch by a line through the peaks at the batch and at twice as many; `--verify`
-measures its peak too.
+beside those of the faster. `crf` is the CRF's loss and gradient alone, `privacy` the norm and the
+noise of eDP-SGD. `--parts` is DP-SGD by ghost clipping of a transformer, as a whole and where a
+part of it is trained; `stored` reads the outputs of the frozen layers, as training does. Peak
+memory is that of a process of its own. `--fits` looks for the largest batch by a line through the
+peaks at the batch and at twice as many; `--verify` measures its peak too.
 """
 
 import argparse
@@ -44,7 +44,7 @@ from edp_mx.runtime import distributed
 from edp_mx.runtime.distributed import Workers
 
 PEAK_STEPS = 3
-LIKE_OTHERS = ("edp_sgd_hardened", "crf")  # whose peaks would say nothing of their own
+LIKE_OTHERS = ("edp_sgd_hardened", "crf", "privacy")  # whose peaks would say nothing of their own
 PRODUCTS = {"numpy's sgemm": np.matmul, "scipy's sgemm": partial(sgemm_of_scipy, 1.0)}
 
 

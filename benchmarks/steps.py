@@ -75,6 +75,14 @@ def crf(subject: Subject) -> Step:
     return timed(work)
 
 
+def privacy(subject: Subject) -> Step:
+    """The norm, the factor and the noise of eDP-SGD alone, without both passes and the update."""
+    clipping = LoopClipping(**_clipping(subject, "micro_batch"))
+    clipping._backward = lambda losses: mx.nd.zeros(1)  # noqa: SLF001 (the gradients stay)
+    mechanism = _mechanism(clipping)
+    return timed(lambda: mechanism.privatise([lambda: mx.nd.zeros(1)], epoch=0))
+
+
 def sgemm(multiply: Callable[[np.ndarray, np.ndarray], np.ndarray]) -> Step:
     """One large product of a library: what the processor can do. See `SGEMM_FLOPS`."""
     sides = np.random.default_rng(0).normal(size=(2, SGEMM_SIZE, SGEMM_SIZE)).astype(np.float32)
@@ -84,7 +92,7 @@ def sgemm(multiply: Callable[[np.ndarray, np.ndarray], np.ndarray]) -> Step:
 
 VARIANTS: Dict[str, Callable[[Subject], Step]] = {
     variant.__name__: variant
-    for variant in (sgd, edp_sgd, edp_sgd_hardened, dp_sgd_ghost, dp_sgd_loop, crf)
+    for variant in (sgd, edp_sgd, edp_sgd_hardened, dp_sgd_ghost, dp_sgd_loop, crf, privacy)
 }
 USUAL = tuple(VARIANTS)  # for both families
 # Ghost clipping where a part of a transformer is trained: the settings of its model.

@@ -45,7 +45,7 @@ class Examples:
 
     def __init__(self, inputs, targets):
         self.inputs, self.targets = inputs, targets
-        self.lengths = np.arange(len(inputs)) % 3
+        self.sizes = np.arange(len(inputs)) % 3
 
     def batch(self, indices):
         assert len(indices)
