@@ -16,8 +16,8 @@ from edp_mx.dp.privacy.ghost.surgery import Surgery
 from edp_mx.runtime.arrays import to_numpy
 
 Shape = Tuple[int, ...]
-_ZEROS = ""  # what no probe is called
 Arrays = Dict[str, mx.nd.NDArray]
+_ZEROS = ""  # what no probe is called
 
 
 class Seen(NamedTuple):
@@ -107,7 +107,8 @@ class ProbedBlock:
                 ]
         outputs = self._operators[level](*arguments, out=out)
         outputs = [outputs] if isinstance(outputs, mx.nd.NDArray) else outputs
-        self._made[key, level] = [(one.shape, np.dtype(one.dtype).name) for one in outputs]
+        if out is None:
+            self._made[key, level] = [(one.shape, np.dtype(one.dtype).name) for one in outputs]
         return outputs
 
     def backward_through_lstms(self) -> None:

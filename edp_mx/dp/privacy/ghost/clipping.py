@@ -101,9 +101,11 @@ class GhostClipping(NormClipping):
     def _of_each(self, rules: List[AnyRule], work: Callable[[AnyRule], Result]) -> List[Result]:
         """Return what a function returns of each rule; several run at once, large ones alone."""
         threads = allowed_threads()
-        sizes = {rule: sum(self._sizes.get(n, 0) for n in rule.parameters) for rule in rules}
-        large = [rule for rule in rules if threads * sizes[rule] > self.flat.size]
-        small = [rule for rule in rules if rule not in large]
+        large: List[AnyRule] = []
+        small: List[AnyRule] = []
+        for rule in rules:
+            size = sum(self._sizes.get(name, 0) for name in rule.parameters)
+            (large if threads * size > self.flat.size else small).append(rule)
         done = [work(rule) for rule in large]
         # In each thread BLAS has one of its own: more would wait for each other.
         with self._products.limit(limits=1 if threads > 1 else None, user_api="blas"):

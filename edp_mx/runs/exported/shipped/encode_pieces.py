@@ -25,7 +25,7 @@ class Encoder:
 
     def size(self, row):
         """Return how much the model reads of a list of tokens."""
-        return sum(len(self.spelled(token)) for token in row)
+        return sum(len(self.spelled(token)) for token in row[: self.about["max_tokens"]])
 
     def __call__(self, rows):
         """Return the inputs for lists of tokens, and how many of each the model reads.

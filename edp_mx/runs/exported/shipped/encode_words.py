@@ -16,7 +16,7 @@ class Encoder:
 
     def size(self, row):
         """Return how much the model reads of a list of tokens."""
-        return len(row)
+        return min(len(row), self.about["max_tokens"])
 
     def __call__(self, rows):
         """Return the inputs for lists of tokens, and how many of each the model reads.
@@ -24,7 +24,7 @@ class Encoder:
         Shapes: words (N, T), characters (N, T, C), lengths (N,), padded with 0.
         """
         about = self.about
-        lengths = np.array([min(len(row), about["max_tokens"]) for row in rows])  # (N,)
+        lengths = np.array([self.size(row) for row in rows])  # (N,)
         words = np.zeros((len(rows), lengths.max()), np.int64)  # (N, T)
         longest = max(len(token) for row in rows for token in row)
         most = min(longest, about["max_characters"])
