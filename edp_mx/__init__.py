@@ -31,6 +31,10 @@ if "HOROVOD_LOCAL_SIZE" in os.environ:
 
 name_kernels()
 
+# OpenBLAS' threads would wait actively for 20 ms after each product, and take a core from what
+# follows it: the noise took twice as long. Here it is 2¹⁶ ticks of the clock; read when loaded.
+os.environ.setdefault("OPENBLAS_THREAD_TIMEOUT", "16")
+
 
 def __getattr__(name: str) -> Any:
     """Import the calls when the first of them is used; counting an ε must not pay for MXNet."""

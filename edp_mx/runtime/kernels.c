@@ -70,12 +70,18 @@ int64_t count_small(const int32_t *words, int64_t count) {
     return found;
 }
 
-/* Compute the radii of n <= CHUNK pairs, times stddev; return the unused bits for small numbers. */
+/* Compute the radii of n <= CHUNK pairs, times stddev; return the unused bits for small numbers.
+ * Meanwhile both parts of the target come from memory, which are needed last. */
 static INLINE const uint64_t *radii_of(float *radius, int n, float stddev, const int32_t *words,
-                                       const uint64_t *more) {
+                                       const uint64_t *more, const float *first_part,
+                                       const float *second_part) {
     for (int i = 0; i < n; i++) radius[i] = uniform_of(words[i]);
     for (int first = 0; first < n; first += SEARCHED) {
         int end = first + SEARCHED < n ? first + SEARCHED : n, here = 0;
+        for (int i = first; i < end; i += 16) {
+            __builtin_prefetch(first_part + i, 1);
+            __builtin_prefetch(second_part + i, 1);
+        }
         for (int i = first; i < end; i++) here += radius[i] < SMALL;
         for (int i = first; here && i < end; i++) {
             if (!(radius[i] < SMALL)) continue;
@@ -101,10 +107,10 @@ static INLINE const uint64_t *radii_of(float *radius, int n, float stddev, const
         for (int64_t start = 0; start < pairs; start += CHUNK, words += CHUNK, turns += CHUNK) {   \
             int n = (int)(pairs - start < CHUNK ? pairs - start : CHUNK);                          \
             int whole = (int)(half - start < n ? half - start : n); /* pairs with both numbers */  \
-            more = radii_of(radius, n, stddev, words, more);                                       \
-            for (int i = 0; i < n; i++) sin_cos_of(turns[i], &sines[i], &cosines[i]);              \
             const SOURCE *from = source + start;                                                   \
             float *to = target + start;                                                            \
+            more = radii_of(radius, n, stddev, words, more, to, to + half);                        \
+            for (int i = 0; i < n; i++) sin_cos_of(turns[i], &sines[i], &cosines[i]);              \
             _Pragma("omp simd") for (int i = 0; i < whole; i++) to[i] =                            \
                 (float)(factor * from[i] + radius[i] * sines[i]);                                  \
             _Pragma("omp simd") for (int i = 0; i < whole; i++) to[half + i] =                     \

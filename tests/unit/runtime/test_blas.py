@@ -31,6 +31,7 @@ bogomips\t: 4600.00
 processor\t: 1
 vendor_id\t: GenuineIntel
 """
+TIMEOUT = "OPENBLAS_THREAD_TIMEOUT"
 INTEL, AMD = "GenuineIntel", "AuthenticAMD"
 
 
@@ -192,3 +193,21 @@ def test_runs_and_records_say_which_kernels_ran():
     assert made["blas"] == machine_of(structure(made, Environment)).blas == kernels_in_use()
     assert made["blas"]["numpy"]["version"].count(".") == 2
     assert machine_of(Environment(machine="Linux x86_64")).blas is None  # of before
+
+
+@pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="one core has one thread")
+def test_idle_threads_of_openblas_leave_the_cores_to_others():
+    code = """
+import time, edp_mx, numpy as np
+large = np.ones((512, 512), np.float32)
+def idle():
+    large @ large
+    start = time.process_time()
+    time.sleep(0.05)
+    return time.process_time() - start
+print(max(idle() for _ in range(20)))
+"""
+    environment = {**os.environ, "OMP_NUM_THREADS": "2"}
+    environment.pop(TIMEOUT, None)
+    spent = float(subprocess.check_output([sys.executable, "-c", code], env=environment))
+    assert spent < 0.003  # seconds; 0.02 without the setting, unless the machine is busy
