@@ -106,6 +106,7 @@ def make_plan(
     epochs: int,
     batch_size: Optional[int] = None,
     sample_rate: Optional[float] = None,
+    steps_per_epoch: Optional[int] = None,
     target_epsilon: Optional[float] = None,
     noise_multiplier: Optional[float] = None,
     delta: Optional[float] = None,
@@ -131,6 +132,7 @@ def make_plan(
         batch_size: B, the expected number of examples (or users) per step, over all workers.
         sample_rate: q, in place of B, which becomes q · n rounded to a whole number. The plan's
             `release.sample_rate` is B / n.
+        steps_per_epoch: about 1 / q if left out; for the sampler "poisson" alone.
         target_epsilon: the ε that the whole training may cost; z₀ is found for it.
         noise_multiplier: z₀, in place of a target.
         delta: δ, below 1 / n; 1 / (2n) if left out.
@@ -193,6 +195,7 @@ def make_plan(
         num_workers=num_workers,
         micro_batches_per_worker=micro_batches_per_worker,
         num_units=num_examples,
+        steps_per_epoch=steps_per_epoch,
         units="users" if unit == "user" else "examples",
     )
     plan = plan_of(privacy, sizes, epochs=epochs, num_workers=num_workers)

@@ -238,6 +238,7 @@ class PrivateTraining:
             micro_batches_per_worker=release.micro_batches_per_worker,
             users=self._users,
             max_utterances_per_user=self._most,
+            steps_per_epoch=self.plan.steps_per_epoch if release.draws.by_chance else None,
             adjacency=release.adjacency,
         )
         if sampler.num_units != self.plan.num_records:

@@ -50,6 +50,7 @@ def check_numbers(config: ExperimentConfig, num_workers: int) -> None:
         batch_size=config.training.batch_size,
         num_workers=num_workers,
         micro_batches_per_worker=config.privacy.micro_batches_per_worker,
+        steps_per_epoch=config.training.steps_per_epoch,
     )
 
 

@@ -68,6 +68,7 @@ def plan_of_config(
         micro_batches_per_worker=privacy.micro_batches_per_worker,
         num_units=num_examples,
         sample_rate=sample_rate,
+        steps_per_epoch=training.steps_per_epoch,
         units=f"{UNITS[privacy.unit].record}s",
     )
     plan = plan_before_data(

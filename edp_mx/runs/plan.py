@@ -44,6 +44,7 @@ def sampler_for(
         micro_batches_per_worker=privacy.micro_batches_per_worker,
         users=users,
         max_utterances_per_user=privacy.max_utterances_per_user,
+        steps_per_epoch=training.steps_per_epoch,
         length_buckets=training.length_buckets,
         lengths=lengths,
         adjacency=privacy.adjacency,

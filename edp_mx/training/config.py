@@ -93,6 +93,8 @@ class TrainingConfig(Settings):
 
     Attributes:
         epochs: number of epochs; all of them count in ε, even if training stops early.
+        steps_per_epoch: with privacy.sampler: poisson, after how many steps an epoch ends; by
+            default after n / batch_size, so that each utterance is drawn about once.
         batch_size: B, over all workers; the micro-batch of a worker is B/N. With dp_sgd it may be
             of any size, since privacy.chunk_size bounds the memory.
         optimizer: adam or sgd, applied to the noisy aggregate.
@@ -119,6 +121,7 @@ class TrainingConfig(Settings):
     """
 
     epochs: int = setting(30, at_least=1, at_most=MOST_EPOCHS)
+    steps_per_epoch: Optional[int] = setting(None, at_least=1, at_most=MOST_COUNTED)
     batch_size: int = setting(64, at_least=1, at_most=MOST_AT_ONCE)
     optimizer: str = setting("adam", one_of=("adam", "sgd"))
     loss_factor: float = setting(1.0, above=0, at_most=MOST_NORM)

@@ -17,6 +17,8 @@ from support.commands import (
     wait_for,
 )
 
+from edp_mx.dp.accounting.accountants import count_with_all
+from edp_mx.dp.accounting.events import Composition, Event
 from edp_mx.dp.accounting.ledger import read_ledger
 
 TINY = [*commands.TINY, "data.size=400", "training.epochs=4", "privacy.noise_multiplier=null"]
@@ -84,6 +86,18 @@ def test_poisson_steps_are_counted_one_by_one(tmp_path):
     steps = sum(event.count for event in events_of(tmp_path / "limit"))
     assert 11 < steps < 22 and f"{steps - 11} of the 11 steps of epoch 2 fit" in errors
     assert 6 < report(tmp_path / "limit")["holds"]["epsilon"] <= 7
+
+
+def test_an_epoch_ends_after_the_steps_that_it_is_given(tmp_path):
+    train(tmp_path / "run", "privacy.sampler=poisson", *NO_DECAY, "privacy.target_epsilon=3",
+          "training.epochs=2", "training.steps_per_epoch=3")  # fmt: skip
+    assert sum(event.count for event in events_of(tmp_path / "run")) == 6
+    assert {event.sample_rate for event in events_of(tmp_path / "run")} == {16 / 180}
+    said = report(tmp_path / "run")
+    six = Composition("replace_in_mean", [Event("poisson", said["noise_multiplier"], 6, 16 / 180)])
+    counted = {one.accountant: one for one in count_with_all(six, delta=said["delta"])}
+    assert said["holds"]["epsilon"] == pytest.approx(counted["poisson_pld"].epsilon.value)
+    assert 2.9 < said["holds"]["epsilon"] <= 3
 
 
 def kill_and_resume(run, lines, moment):

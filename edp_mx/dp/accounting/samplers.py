@@ -136,6 +136,7 @@ def sizes_of(
     micro_batches_per_worker: int = 1,
     num_units: Optional[int] = None,
     sample_rate: Optional[float] = None,
+    steps_per_epoch: Optional[int] = None,
     units: str = "utterances",
 ) -> Sizes:
     """Return the sizes of a training with a batch of B units over all workers.
@@ -143,6 +144,7 @@ def sizes_of(
     Args:
         num_units: n.
         sample_rate: q, where n is not known.
+        steps_per_epoch: about 1 / q if left out; only what is drawn by chance can have another.
         units: the records that n counts, in words.
 
     Raises:
@@ -154,11 +156,12 @@ def sizes_of(
         num_workers=num_workers,
         micro_batches_per_worker=micro_batches_per_worker,
         num_units=num_units,
+        steps_per_epoch=steps_per_epoch,
         units=units,
     )
     lanes = num_workers * micro_batches_per_worker
     size, rate, steps = SAMPLERS[sampler].divided(batch_size, lanes, num_units, sample_rate)
-    return Sizes(num_units, size, micro_batches_per_worker, rate, steps)
+    return Sizes(num_units, size, micro_batches_per_worker, rate, steps_per_epoch or steps)
 
 
 def check_sizes(
@@ -168,9 +171,15 @@ def check_sizes(
     num_workers: int,
     micro_batches_per_worker: int = 1,
     num_units: Optional[int] = None,
+    steps_per_epoch: Optional[int] = None,
     units: str = "utterances",
 ) -> None:
-    """Refuse a batch that the workers cannot share, or that the training part cannot fill."""
+    """Refuse a batch that the workers cannot share, or an epoch that this sampler has not."""
+    if steps_per_epoch is not None and not SAMPLERS[sampler].by_chance:
+        raise UserError(
+            f"training.steps_per_epoch: {steps_per_epoch} steps are no epoch of privacy.sampler: "
+            f"{sampler}, which visits each record once; leave it out, or draw by poisson"
+        )
     lanes = num_workers * micro_batches_per_worker
     shared = f"{num_workers} workers"
     if micro_batches_per_worker > 1:

@@ -7,7 +7,7 @@ from typing import Callable, Dict, Optional, Sequence, Tuple, Union
 
 import numpy as np
 
-from edp_mx.dp.accounting.samplers import SAMPLERS, check_sizes
+from edp_mx.dp.accounting.samplers import SAMPLERS, sizes_of
 from edp_mx.dp.accounting.units import UNITS
 from edp_mx.dp.sampling.draws import MicroBatches, Sampler, Users, Utterances
 from edp_mx.dp.sampling.poisson import AnyShard, PoissonShard
@@ -27,6 +27,7 @@ def deal(
     micro_batches_per_worker: int = 1,
     users: Optional[np.ndarray] = None,
     max_utterances_per_user: Optional[int] = None,
+    steps_per_epoch: Optional[int] = None,
     length_buckets: int = 0,
     lengths: Union[Sequence[int], np.ndarray, None] = None,
     adjacency: str = "replace_one",
@@ -41,6 +42,7 @@ def deal(
         micro_batches_per_worker: k; must be 1 unless the unit is "micro_batch".
         users: (num_records,), the user's number; needed, as is K, for the unit "user" alone.
         max_utterances_per_user: K.
+        steps_per_epoch: for Poisson alone; about n / B if left out.
         length_buckets: see `Shard.deal`; not for Poisson.
         lengths: see `Shard.deal`; not for Poisson.
         adjacency: see `Shard.deal`; not for Poisson.
@@ -60,19 +62,24 @@ def deal(
     _refuse_buckets(unit, sampler, length_buckets)
     if not 0 <= rank < num_workers:
         raise UserError(f"rank {rank} is not one of {num_workers} workers")
-    check_sizes(
+    sizes = sizes_of(
         sampler,
         batch_size=batch_size,
         num_workers=num_workers,
         micro_batches_per_worker=lanes,
         num_units=places,
+        steps_per_epoch=steps_per_epoch,
         units=f"{UNITS[unit].record}s",
     )
     kinds: Dict[str, Callable[..., AnyShard]] = {
         "shuffle": partial(
             Shard.deal, length_buckets=length_buckets, lengths=lengths, adjacency=adjacency
         ),
-        "poisson": partial(PoissonShard.deal, insecure_fixed_seed=insecure_fixed_seed),
+        "poisson": partial(
+            PoissonShard.deal,
+            steps_per_epoch=sizes.steps_per_epoch,
+            insecure_fixed_seed=insecure_fixed_seed,
+        ),
     }
     settings = {"batch_size": batch_size, "num_workers": num_workers * lanes, "seed": seed}
     shards = tuple(

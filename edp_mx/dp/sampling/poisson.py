@@ -56,6 +56,7 @@ class PoissonShard:
         indices: (S,), the records of this shard, ascending, int32 if that suffices.
         num_records: n, of all shards together; public.
         batch_size: B, the expected number of records that all workers together draw in a step.
+        steps_per_epoch: by default 1 / q, so that a record is drawn about once per epoch.
         insecure_fixed_seed: makes the draws repeatable, hence no amplification; for tests only.
 
     Guarantee: shards are disjoint and cover all records; they are fixed, and depend only on the
@@ -81,6 +82,7 @@ class PoissonShard:
     batch_size: int
     num_workers: int
     rank: int
+    steps_per_epoch: int
     insecure_fixed_seed: Optional[int] = None
 
     @classmethod
@@ -92,13 +94,15 @@ class PoissonShard:
         num_workers: int,
         rank: int,
         seed: int,
+        steps_per_epoch: int,
         insecure_fixed_seed: Optional[int] = None,
     ) -> PoissonShard:
         """Return the shard of one worker; called by `dealing.deal`, which checks the sizes."""
         (share,) = shares_of(
             [numbers_below(num_records)], num_workers=num_workers, rank=rank, seed=seed
         )
-        return cls(np.sort(share), num_records, batch_size, num_workers, rank, insecure_fixed_seed)
+        sizes = num_records, batch_size, num_workers, rank, steps_per_epoch
+        return cls(np.sort(share), *sizes, insecure_fixed_seed)
 
     @property
     def sample_rate(self) -> float:
@@ -109,11 +113,6 @@ class PoissonShard:
     def micro_batch_size(self) -> float:
         """M = B / N, by which all workers divide, though shards may differ in size by a record."""
         return self.batch_size / self.num_workers
-
-    @property
-    def steps_per_epoch(self) -> int:
-        """1 / q, rounded (a half to even), so that a record is drawn about once per epoch."""
-        return max(1, round(self.num_records / self.batch_size))
 
     def micro_batches(self, epoch: int) -> Iterator[np.ndarray]:
         """Yield newly drawn micro-batches of an epoch, each int64; some may be empty."""

@@ -84,6 +84,7 @@ def test_shuffles_are_those_of_old_runs(records, batch, workers, rank, buckets, 
 )
 def test_poisson_draws_are_those_of_old_runs(records, batch, workers, rank, wanted, digest):
     shard = PoissonShard.deal(records, batch_size=batch, num_workers=workers, rank=rank, seed=7,
+                              steps_per_epoch=round(records / batch),
                               insecure_fixed_seed=3)  # fmt: skip
     for epoch, known in zip((0, 3), wanted):
         assert digest(shard.micro_batches(epoch)) == known
@@ -161,7 +162,7 @@ Z = 6  # standard errors: a right sampler fails once in 10⁸
 def deal_all(num_records, *, batch_size, num_workers, seed=0, **settings):
     return [
         PoissonShard.deal(num_records, batch_size=batch_size, num_workers=num_workers, rank=rank,
-                          seed=seed, **settings)
+                          seed=seed, steps_per_epoch=round(num_records / batch_size), **settings)
         for rank in range(num_workers)
     ]  # fmt: skip
 

@@ -126,7 +126,7 @@ def test_workers_and_lanes_draw_the_same_however_they_are_counted(sampler, bucke
 
 def test_utterances_and_lanes_are_the_records_of_the_shards():
     for sampler, kind in (("shuffle", Shard), ("poisson", PoissonShard)):
-        extra = {"insecure_fixed_seed": 3} if sampler == "poisson" else {}
+        extra = {"insecure_fixed_seed": 3, "steps_per_epoch": 8} if sampler == "poisson" else {}
         dealt = deal_all(2, unit="utterance", sampler=sampler, num_records=100, batch_size=12)[1]
         shard = kind.deal(100, batch_size=12, num_workers=2, rank=1, seed=5, **extra)
         wanted = [[[record] for record in batch] for batch in shard.micro_batches(2)]
@@ -228,7 +228,7 @@ def test_users_under_poisson_are_drawn_as_places_are():
     (dealt,) = deal_all(1, unit="user", sampler="poisson", num_records=150, users=users,
                         batch_size=7)  # fmt: skip
     shard = PoissonShard.deal(
-        50, batch_size=7, num_workers=1, rank=0, seed=5, insecure_fixed_seed=3
+        50, batch_size=7, num_workers=1, rank=0, seed=5, steps_per_epoch=7, insecure_fixed_seed=3
     )
     wanted = [batch.tolist() for batch in shard.micro_batches(2)]
     assert [[users[unit[0]] for unit in step] for step in listed(dealt, 2)] == wanted
@@ -266,6 +266,14 @@ SOUND_USERS = {**SOUND, "unit": "user", "batch_size": 4, "micro_batches_per_work
                "users": np.repeat(np.arange(12), 8), "max_utterances_per_user": 3}  # fmt: skip
 
 
+def test_an_epoch_of_given_steps_draws_with_the_same_probability():
+    settings = {"unit": "utterance", "sampler": "poisson", "num_records": 100, "batch_size": 12}
+    (usual,), (short,) = deal_all(1, **settings), deal_all(1, **settings, steps_per_epoch=3)
+    assert (usual.steps_per_epoch, short.steps_per_epoch) == (8, 3)
+    assert short.sample_rate == usual.sample_rate == 0.12
+    assert listed(short, 1) == listed(usual, 1)[:3]
+
+
 @pytest.mark.parametrize(
     ("sound", "wanted", "complaint"),
     [
@@ -276,6 +284,7 @@ SOUND_USERS = {**SOUND, "unit": "user", "batch_size": 4, "micro_batches_per_work
         (SOUND, {"batch_size": 104}, r"\.batch_size: 104 does not lie between 1 and the 96 utt"),
         (SOUND, {"num_records": 7, "sampler": "poisson", "batch_size": 5},
          r"7 utterances are too few for 2 workers with privacy\.micro_batches_per_worker: 4"),
+        (SOUND, {"steps_per_epoch": 3}, r"\.steps_per_epoch: 3 steps .* privacy\.sampler: shuffle"),
         (SOUND, {"rank": 2}, "rank 2 is not one of 2 workers"),
         (SOUND, {"length_buckets": 3}, r"\.length_buckets: .* privacy\.adjacency: zero_out"),
         (SOUND, {"length_buckets": 3, "sampler": "poisson"}, r"\.length_buckets: .*poisson"),
