@@ -55,7 +55,9 @@ def build_training(
     share = {"rank": workers.rank, "num_workers": workers.size}
     sampler = sampler_for(config, len(train), users=prepared.users, lengths=train.lengths, **share)
     broadcast_weights(prepared.model, workers)
-    whole, prepared = prepared.model, prepared.above_frozen(run.path, heartbeat, progress)
+    whole = prepared.model
+    if sampler.sample_rate * sampler.steps_per_epoch * training.epochs > 0.5:  # reads of each
+        prepared = prepared.above_frozen(run.path, heartbeat, progress)
     flat = FlatGradients(layers_of(prepared.model))
     trainer = _trainer(whole, config, flat, workers)
     corpus = prepared.corpus

@@ -1,6 +1,8 @@
 """Frozen layers whose outputs are stored: the same training as through the whole network."""
 
 import math
+from contextlib import nullcontext
+from dataclasses import replace
 from itertools import islice, product
 
 import numpy as np
@@ -167,6 +169,18 @@ def test_training_ends_with_the_weights_of_training_the_whole(prepared, tmp_path
     assert changed and not any(name in changed for name in ("bert_word_embed_embedding0_weight",))
     for name in whole:
         np.testing.assert_allclose(stored[name], whole[name], atol=2e-4, err_msg=name)
+
+
+def test_nothing_is_stored_where_few_are_read(tmp_path, monkeypatch):
+    prepared = prepared_for(tmp_path, "bert, heads", MODELS)
+    monkeypatch.setattr(Prepared, "above_frozen", lambda self, *_: pytest.fail("stored"))
+    assert len(prepared.train) == 36
+    for steps, is_stored in ((1, False), (2, True)):  # of 9 utterances, in each of two epochs
+        training = replace(prepared.config.training, steps_per_epoch=steps)
+        privacy = replace(prepared.config.privacy, sampler="poisson")
+        config = replace(prepared.config, training=training, privacy=privacy)
+        with pytest.raises(pytest.fail.Exception) if is_stored else nullcontext():
+            train_prepared(prepared, config, start(), tmp_path / "run", lambda steps, *_: steps)
 
 
 def test_nothing_is_stored_where_all_is_trained(tmp_path):
