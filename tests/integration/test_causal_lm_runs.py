@@ -2,8 +2,10 @@
 
 import http.client
 import json
+import shutil
 import threading
 from functools import partial
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -148,3 +150,12 @@ def test_what_it_writes_is_kept_and_scored(whole, tmp_path):
     assert len((run / "generated.jsonl").read_text().splitlines()) == 2
     assert "no token <|reply|>" in edp_mx("evaluate", run, "--generate", 2, code=2).stderr
     assert "--generate" in edp_mx("evaluate", run, "--set", "beams=2", code=2).stderr
+
+    assert "has no replies" in edp_mx("experiments.generation", run, code=2).stderr
+    scored = Path(shutil.copytree(run, tmp_path / "scored"))
+    (scored / "generated.json").write_text(json.dumps(scores))  # as if of its own test part
+    page = edp_mx("experiments.generation", scored, "--out", tmp_path / "page.md").stdout
+    row = [cell.strip() for cell in page.splitlines()[2].strip("|").split("|")]
+    own = read(run, "results")["test"]["perplexity"]
+    assert (row[4], row[5], row[-2]) == ("–", f"{own:.1f}", f"{100 * missing / 3:.1f}")
+    assert page.count("\n- `x = ") == 2 and page.strip() in (tmp_path / "page.md").read_text()
