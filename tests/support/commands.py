@@ -98,13 +98,13 @@ def interrupted(*command, after):
         return edp_mx(*command, code=130)
 
 
-def wait_for(is_there, process):
-    """Waits until a running command has got so far."""
+def wait_for(is_there, process, pause=0.01):
+    """Waits until a running command has got so far, with so many seconds between two looks."""
     deadline = time.monotonic() + PATIENCE
     while not is_there():
         assert process.poll() is None or is_there(), process.communicate()
         assert time.monotonic() < deadline
-        time.sleep(0.01)
+        time.sleep(pause)
 
 
 def lines_of(path):

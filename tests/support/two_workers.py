@@ -24,7 +24,8 @@ def a_job(folder, seconds, look=lambda process: None):
     with open(folder / "output", "w") as output:
         process = start(LAUNCHER, QUICKSTART, "--run", folder / "run", "--set", *settings,
                         output=output, NP="2")  # fmt: skip
-    wait_for(lambda: look(process) or lines_of(folder / "run" / "metrics.jsonl"), process)
+    metrics = folder / "run" / "metrics.jsonl"
+    wait_for(lambda: look(process) or lines_of(metrics), process, pause=0.1)  # the cores are its
     yield process
     process.kill()
     subprocess.run(["pkill", "-KILL", "-f", str(folder)], check=False)

@@ -165,12 +165,13 @@ def test_a_wrong_product_is_found(monkeypatch):
 
 
 def test_the_named_kernels_arrive_in_both_libraries_of_each_worker(intel_207, unnamed):
+    best = best_here()
     name_kernels(intel_207, old_kernels)
-    assert os.environ[NAME] == best_here()
+    assert os.environ[NAME] == best
     for used in run_workers(kernels_in_use, 2, is_fresh=True):
         assert {package: each["kernels"] for package, each in used.items()} == {
-            "numpy": best_here(),
-            "mxnet": best_here(),
+            "numpy": best,
+            "mxnet": best,
         }
 
 
