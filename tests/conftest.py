@@ -12,6 +12,11 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, settings
 
+# What the tests' many processes import is compiled once, not by each of them anew, also where the
+# machine's settings forbid to keep it.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
+
 # The real corpora may lie beside the checkout.
 DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
 if DATA.is_dir():
