@@ -69,6 +69,36 @@ def one_sample():
         yield
 
 
+@pytest.fixture(scope="session")
+def blocks_of_stand_ins():
+    """What was drawn of the stand-ins, by the grammar's name and where its generator stood."""
+    return {}
+
+
+@pytest.fixture(scope="module", autouse=True)
+def blocks_drawn_once(request, blocks_of_stand_ins):
+    """But for the tests of data, a block of a stand-in, always 10,000 utterances, is kept."""
+    module, kept = sys.modules.get("edp_mx.data.synthetic.generator"), blocks_of_stand_ins
+    with pytest.MonkeyPatch.context() as patch:
+        if module and request.path.parent.name != "data":
+            real = module.Generator
+
+            class Keeping:
+                def __init__(self, grammar):
+                    self._grammar = grammar
+
+                def block(self, rng):
+                    key = self._grammar.name, str(rng.bit_generator.state)
+                    if key not in kept:
+                        if len(kept) == 12:  # a few megabytes each
+                            kept.pop(next(iter(kept)))
+                        kept[key] = real(self._grammar).block(rng)
+                    return kept[key]
+
+            patch.setattr(module, "Generator", Keeping)
+        yield
+
+
 @pytest.fixture(scope="module", autouse=True)
 def quick_pictures(request):
     """But for the tests of reports, trainings here draw their loss alone, and coarsely."""
