@@ -71,11 +71,7 @@ def missing_values(prompt: str, text: str) -> List[str]:
         ['1']
     """
     said = _folded(text)
-    return [
-        value
-        for value in quoted_values(prompt)
-        if not re.search(rf"(?<!\w){re.escape(_folded(value))}(?!\w)", said)
-    ]
+    return [value for value in quoted_values(prompt) if not _stands_in(_folded(value), said)]
 
 
 def count_slot_errors(prompts: Sequence[str], texts: Sequence[str]) -> SlotErrors:
@@ -86,6 +82,17 @@ def count_slot_errors(prompts: Sequence[str], texts: Sequence[str]) -> SlotError
     """
     values = sum(len(quoted_values(prompt)) for prompt in prompts)
     return SlotErrors(values, sum(len(missing_values(*pair)) for pair in zip(prompts, texts)))
+
+
+def _stands_in(words: str, text: str) -> bool:
+    """Whether no letter, digit or underscore touches the words somewhere in a text."""
+    at = text.find(words)
+    while at >= 0:
+        around = text[max(at - 1, 0) : at] + text[at + len(words) : at + len(words) + 1]
+        if not any(each.isalnum() or each == "_" for each in around):
+            return True
+        at = text.find(words, at + 1)
+    return False
 
 
 def _folded(text: str) -> str:
