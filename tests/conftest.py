@@ -77,10 +77,10 @@ def blocks_of_stand_ins():
 
 @pytest.fixture(scope="module", autouse=True)
 def blocks_drawn_once(request, blocks_of_stand_ins):
-    """But for the tests of data, a block of a stand-in, always 10,000 utterances, is kept."""
+    """But for their own tests, a block of a stand-in, always 10,000 utterances, is kept."""
     module, kept = sys.modules.get("edp_mx.data.synthetic.generator"), blocks_of_stand_ins
     with pytest.MonkeyPatch.context() as patch:
-        if module and request.path.parent.name != "data":
+        if module and request.path.stem != "test_synthetic":
             real = module.Generator
 
             class Keeping:
