@@ -77,10 +77,10 @@ def blocks_of_stand_ins():
 
 @pytest.fixture(scope="module", autouse=True)
 def blocks_drawn_once(request, blocks_of_stand_ins):
-    """But for their own tests, a block of a stand-in, always 10,000 utterances, is kept."""
+    """But where it is tested or its memory measured, a block of 10,000 of a stand-in is kept."""
     module, kept = sys.modules.get("edp_mx.data.synthetic.generator"), blocks_of_stand_ins
     with pytest.MonkeyPatch.context() as patch:
-        if module and request.path.stem != "test_synthetic":
+        if module and request.path.stem not in ("test_synthetic", "test_large_corpora"):
             real = module.Generator
 
             class Keeping:
