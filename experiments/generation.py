@@ -7,14 +7,13 @@ RUN/generated.jsonl, not chosen.
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, List, Tuple
 
 from edp_mx.runs.records import value_of
-from edp_mx.runtime.json_text import read_json
+from edp_mx.runtime.json_text import json_in, read_json
 from experiments.command import main
 
 if TYPE_CHECKING:
@@ -27,7 +26,7 @@ examples:
 """
 SHOWN = 10  # replies of a run
 HEADER = ("run", "n", "examples read", "trained parameters", "ε", "perplexity", "BLEU %",
-          "ROUGE-L %", "F1 of words %", "slot errors %", "minutes")  # fmt: skip
+          "ROUGE-L %", "F1 of words %", "slot errors %", "processor minutes")  # fmt: skip
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -64,7 +63,10 @@ def read(path: Path) -> Tuple[List[str], str]:
         command = f"edp-mx evaluate {path} --generate 300"
         raise UserError(f"{path} has no replies to its test part: {command}")
     with open(path / GENERATED, encoding="utf-8") as file:
-        replies = [json.loads(line) for line in islice(file, SHOWN)]
+        replies = [
+            json_in(line, f"{file.name}, line {number}")
+            for number, line in enumerate(islice(file, SHOWN), start=1)
+        ]
     lines = [
         f"- `{one['prompt']}`\\\n  {one['text'] or '(nothing)'}\\\n  *{one['references'][0]}*"
         for one in replies
@@ -77,6 +79,8 @@ def _row(record: Record, path: Path) -> List[str]:
     assert record.written is not None
     written, batch = record.written, value_of(record, "training.batch_size")
     size = sum(layer["size"] for layer in read_json(path / "layers.json"))
+    # Not the clock's, which depend on what else a machine does.
+    seconds = (record.by_epoch or {}).get("processor_seconds", ())
     shares = ("bleu", "rouge_l", "word_f1", "slot_error_rate")
     return [
         record.name,
@@ -86,7 +90,7 @@ def _row(record: Record, path: Path) -> List[str]:
         "–" if record.mechanism == "none" else f"{record.holds.epsilon:.2f}",
         f"{record.test['perplexity']:.1f}",
         *(f"{100 * written[key]:.1f}" for key in shares),
-        f"{record.seconds / 60:.0f}",
+        f"{sum(each or 0 for each in seconds) / 60:.0f}" if seconds else "–",
     ]
 
 

@@ -56,7 +56,7 @@ def build_training(
     sampler = sampler_for(config, len(train), users=prepared.users, lengths=train.lengths, **share)
     broadcast_weights(prepared.model, workers)
     whole = prepared.model
-    if sampler.sample_rate * sampler.steps_per_epoch * training.epochs > 0.5:  # reads of each
+    if sampler.sample_rate * sampler.steps_per_epoch * training.epochs > 0.5:  # draws of a unit
         prepared = prepared.above_frozen(run.path, heartbeat, progress)
     flat = FlatGradients(layers_of(prepared.model))
     trainer = _trainer(whole, config, flat, workers)

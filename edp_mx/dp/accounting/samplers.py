@@ -174,7 +174,7 @@ def check_sizes(
     steps_per_epoch: Optional[int] = None,
     units: str = "utterances",
 ) -> None:
-    """Refuse a batch that the workers cannot share, or an epoch that this sampler has not."""
+    """Refuse a batch that workers cannot share or fill, and steps that a sampler cannot have."""
     if steps_per_epoch is not None and not SAMPLERS[sampler].by_chance:
         raise UserError(
             f"training.steps_per_epoch: {steps_per_epoch} steps are no epoch of privacy.sampler: "

@@ -56,7 +56,7 @@ class PoissonShard:
         indices: (S,), the records of this shard, ascending, int32 if that suffices.
         num_records: n, of all shards together; public.
         batch_size: B, the expected number of records that all workers together draw in a step.
-        steps_per_epoch: by default 1 / q, so that a record is drawn about once per epoch.
+        steps_per_epoch: with 1 / q, each record is drawn about once per epoch.
         insecure_fixed_seed: makes the draws repeatable, hence no amplification; for tests only.
 
     Guarantee: shards are disjoint and cover all records; they are fixed, and depend only on the
