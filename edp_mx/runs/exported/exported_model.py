@@ -97,8 +97,7 @@ class ExportedModel:
             inputs, counts = self._encoder(rows)
             asked = {each.name: inputs[each.name] for each in self._session.get_inputs()}
             scores, *emissions = self._session.run(None, asked)  # (N, I), with slots (N, T, K)
-            for n, (place, row, count) in enumerate(zip(places, rows, counts)):
-                answer = self._decoder(row, scores[n], *(each[n, :count] for each in emissions))
+            for place, answer in zip(places, self._decoder(rows, counts, scores, *emissions)):
                 found[place] = self._task.answer_of(answer)
         return found
 

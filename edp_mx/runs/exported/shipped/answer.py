@@ -30,8 +30,7 @@ class Model:
         inputs, counts = self.encoder(rows)
         asked = {each.name: inputs[each.name] for each in self.session.get_inputs()}
         scores, *emissions = self.session.run(None, asked)  # (N, I), and with slots (N, T, K)
-        for n, (tokens, count) in enumerate(zip(rows, counts)):
-            yield self.decoder(tokens, scores[n], *(each[n, :count] for each in emissions))
+        yield from self.decoder(rows, counts, scores, *emissions)
 
 
 if __name__ == "__main__":

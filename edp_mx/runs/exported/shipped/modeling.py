@@ -71,8 +71,7 @@ class Model(torch.nn.Module):
         rows = [self.encoder.cut(text) for text in texts]
         inputs, counts = self.encoder(rows)
         found = [each.numpy() for each in self(**{k: torch.tensor(v) for k, v in inputs.items()})]
-        for n, (tokens, count) in enumerate(zip(rows, counts)):
-            yield self.decoder(tokens, found[0][n], *(each[n, :count] for each in found[1:]))
+        yield from self.decoder(rows, counts, *found)
 
 
 if __name__ == "__main__":
