@@ -12,6 +12,7 @@ from edp_mx.dp.accounting.decay import Decay
 from edp_mx.dp.accounting.ledger_account import LedgerAccount
 from edp_mx.dp.accounting.lognumber import LogNumber
 from edp_mx.dp.accounting.plan import Plan
+from edp_mx.dp.accounting.samplers import SAMPLERS
 from edp_mx.dp.accounting.target import calibrated
 from edp_mx.errors import UserError
 
@@ -56,12 +57,15 @@ def _variations(plan: Plan, now: LogNumber) -> Dict[str, Plan]:
     if plan.epochs > 1:
         half = plan.epochs // 2
         found[f"{half} of the {plan.epochs} epochs"] = replace(plan, epochs=half)
-    if not release.draws.by_chance and now.log < WORTH_SAMPLING and plan.num_records:
-        rate = min(release.batch_size / plan.num_records, 1.0)
+    fits = release.batch_size <= (plan.num_records or 0)
+    if not release.draws.by_chance and now.log < WORTH_SAMPLING and fits:
+        _, rate, steps = SAMPLERS["poisson"].divided(
+            round(release.batch_size), 1, plan.num_records, None
+        )
         found["Poisson sampling of the batches, in secret (privacy.sampler: poisson)"] = replace(
             plan,
             release=replace(release, sampler="poisson", sample_rate=rate),
-            steps_per_epoch=max(1, round(1 / rate)),
+            steps_per_epoch=steps,
         )
     return found
 

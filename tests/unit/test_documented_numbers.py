@@ -2,7 +2,8 @@
 
 `<!-- records: NAME, NAME -->` stands in a paragraph, or on top of a table, where each row may have
 names of its own, after a `|` or on a line. A name is the beginning of that of a record in
-results/runs.jsonl, or a page of results/.
+results/runs.jsonl, or a page of results/, with `#WORD+WORD` only its lines with these words, for
+the columns that have the first of them.
 """
 
 import re
@@ -68,9 +69,14 @@ def sources_of(names):
     """What is said by each record and page that a line of a comment names."""
     sources = []
     for name in names.replace(",", " ").split():
-        if name.endswith(".md"):
-            numbers = NUMBER.finditer((ROOT / name).read_text())
-            sources.append(("", {"page": [float(each[1].replace(",", "")) for each in numbers]}))
+        page, _, words = name.partition("#")
+        if page.endswith(".md"):
+            lines = (ROOT / page).read_text().splitlines()
+            named = [line for line in lines if all(word in line for word in words.split("+"))]
+            assert named, f"no line of {page} has all of {words}"
+            numbers = NUMBER.finditer("\n".join(named))
+            key = words.split("+")[0] or "page"
+            sources.append(("", {key: [float(each[1].replace(",", "")) for each in numbers]}))
             continue
         found = [said_by(record) for record in RUNS if name_of(record).startswith(name)]
         for attack in ATTACKS:  # on a run of which no record is left
