@@ -59,7 +59,7 @@ def read(path: Path) -> Tuple[List[str], str]:
     from edp_mx.runs.trained_run import GENERATED
 
     record = record_of(RunDirectory(path))
-    if record.written is None:
+    if "bleu" not in (record.written or {}):
         command = f"edp-mx evaluate {path} --generate 300"
         raise UserError(f"{path} has no replies to its test part: {command}")
     with open(path / GENERATED, encoding="utf-8") as file:

@@ -48,8 +48,9 @@ def add_options(parser: argparse.ArgumentParser) -> None:
                         "replies are in RUN/generated.jsonl")  # fmt: skip
     parser.add_argument("--confidence", action="store_true",
                         help="also how far confidences can be believed, where a label that the "
-                        "model does not know is out of scope; chooses temperature and threshold "
-                        "for predict, serve and export, or judges those of --set")  # fmt: skip
+                        "model does not know, or the one of --set out_of_scope=oos, is out of "
+                        "scope; chooses temperature and threshold for predict, serve and export, "
+                        "or judges those of --set")  # fmt: skip
     add_overrides(parser, "beams=4 (of --generate), threshold=0.5 (of --confidence)")
     parser.add_argument("--json", action="store_true", help="print JSON")
 
@@ -75,7 +76,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.generate is not None:
         more.append(trained.score_written(utterances, most=arguments.generate, is_test=is_test))
     if arguments.confidence:
-        more.append(confidence_report(trained, utterances, bool(arguments.overrides), progress))
+        more.append(confidence_report(trained, utterances, progress, is_test=is_test))
     for line in baselines.unknown_labels(utterances, trained.vocabulary, task):
         print(line, file=sys.stderr)
     if arguments.json:

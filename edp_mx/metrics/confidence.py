@@ -20,12 +20,14 @@ class AtThreshold:
         right: of what is in scope, answered, and with the right label.
         refused: of what is in scope, called out of scope.
         found: of what is out of scope, called so; None if nothing is.
+        accuracy: of all, answered as they should be.
     """
 
     threshold: float
     right: float
     refused: float
     found: Optional[float]
+    accuracy: float
 
 
 @dataclass(frozen=True)
@@ -36,18 +38,27 @@ class Confidences:
         sure: the confidence of each, (N,).
         is_right: whether it is the label of the utterance, (N,).
         is_known: whether the model has a label for it; else it is out of scope, (N,).
+        is_none: whether it is the model's own label for what is out of scope, (N,).
     """
 
     temperature: float
     sure: np.ndarray
     is_right: np.ndarray
     is_known: np.ndarray
+    is_none: np.ndarray
 
     @classmethod
-    def of(cls, scores: np.ndarray, labels: np.ndarray, temperature: float) -> Confidences:
-        """Read off the scores. Shapes: scores (N, I), labels (N,), −1 of what is out of scope."""
+    def of(
+        cls, scores: np.ndarray, labels: np.ndarray, temperature: float, none: Optional[int] = None
+    ) -> Confidences:
+        """Read off the scores. Shapes: scores (N, I), labels (N,), −1 of what is out of scope.
+
+        Args:
+            none: the model's own label for what is out of scope, if it has one.
+        """
         shares = np.exp(log_softmax(scores.astype(np.float64) / temperature, axis=1))  # (N, I)
-        return cls(temperature, shares.max(axis=1), shares.argmax(axis=1) == labels, labels >= 0)
+        best = shares.argmax(axis=1)  # (N,)
+        return cls(temperature, shares.max(axis=1), best == labels, labels >= 0, best == none)
 
     def calibration_error(self) -> float:
         """Return the expected calibration error in scope.
@@ -65,14 +76,15 @@ class Confidences:
             return None
         from sklearn.metrics import roc_auc_score  # a second's import
 
-        return float(roc_auc_score(self.is_known, self.sure))
+        return float(roc_auc_score(self.is_known, np.where(self.is_none, -1, 1) * self.sure))
 
     def at(self, threshold: float) -> AtThreshold:
         """Return what a threshold does."""
-        is_answered, known = self.sure >= threshold, self.is_known
+        is_answered, known = (self.sure >= threshold) & ~self.is_none, self.is_known
         found = None if known.all() else float(np.mean(~is_answered[~known]))
-        right = float(np.mean((is_answered & self.is_right)[known]))
-        return AtThreshold(threshold, right, float(np.mean(~is_answered[known])), found)
+        is_right = np.where(known, is_answered & self.is_right, ~is_answered)
+        right, refused = (float(np.mean(each[known])) for each in (is_right, ~is_answered))
+        return AtThreshold(threshold, right, refused, found, float(np.mean(is_right)))
 
     def best_threshold(self) -> float:
         """Return the one of 0.01, 0.02 … with the best mean of `right` and `found`."""

@@ -53,12 +53,13 @@ class ConfidenceReport:
         if not known.all():
             rows.append(["ROC AUC", *(f"{each.auc():.2%}" for each in both)])
         heading = ["", *(f"temperature={each.temperature:g}" for each in both)]
+        at = f"at temperature={scaled.temperature:g}"
         lines = [
             f"confidence       {known.sum():>8} utterances in scope, {(~known).sum()} out of scope",
             render_table(heading, rows),
             "",
             render_table(
-                [f"at temperature={scaled.temperature:g}", "right", "refused", "found"],
+                [at, "right", "refused", "found", "all right"],
                 [self._row(each) for each in self._thresholds()],
             ),
             "right, refused: of those in scope; found: of those out of scope",
@@ -77,19 +78,24 @@ class ConfidenceReport:
     def _row(self, threshold: float) -> List[str]:
         at = self.scaled.at(threshold)
         found = "–" if at.found is None else f"{at.found:.2%}"
-        return [f"threshold={threshold:g}", f"{at.right:.2%}", f"{at.refused:.2%}", found]
+        right, refused, both = (f"{each:.2%}" for each in (at.right, at.refused, at.accuracy))
+        return [f"threshold={threshold:g}", right, refused, found, both]
 
 
 def confidence_report(
     trained: TrainedRun,
     utterances: Sequence[Utterance],
-    is_set: bool,
     progress: Progress = no_progress,
+    *,
+    is_test: bool = False,
 ) -> ConfidenceReport:
-    """Report on the confidence in labels; a label that the model does not know is out of scope.
+    """Report on the confidence in labels, at the model's temperature and threshold if they are set.
+
+    Otherwise both are chosen. A label that the model does not know is out of scope, as is its own
+    label for that.
 
     Args:
-        is_set: whether the model's own temperature and threshold are judged; else both are chosen.
+        is_test: these are the run's own test part, so that its record has what set ones come to.
 
     Raises:
         UserError: the model has no labels, or knows the label of no utterance.
@@ -97,14 +103,18 @@ def confidence_report(
     answering = trained.model.answering
     if not isinstance(answering, Confidence):
         raise UserError(f"task: {trained.task.name} has no labels; leave out --confidence")
+    is_set = (answering.temperature, answering.threshold) != (1, 0)
     ids = {label: number for number, label in enumerate(trained.vocabulary.intents)}
+    none = ids.pop(answering.out_of_scope, None)
     labels = np.array([ids.get(utterance.intent, -1) for utterance in utterances])  # (N,)
     if not (labels >= 0).any():
         raise UserError("the model knows the label of no utterance, so that none is in scope")
     scores = trained.label_scores(utterances, progress)
     temperature = answering.temperature if is_set else best_temperature(scores, labels)
-    plain, scaled = (Confidences.of(scores, labels, each) for each in (1.0, temperature))
+    plain, scaled = (Confidences.of(scores, labels, each, none) for each in (1.0, temperature))
     threshold: Optional[float] = answering.threshold
     if not is_set:
         threshold = None if plain.is_known.all() else scaled.best_threshold()
+    elif is_test:
+        trained.keep_answered({"accuracy": scaled.at(answering.threshold).accuracy})
     return ConfidenceReport(plain, scaled, threshold, is_chosen=not is_set)

@@ -15,7 +15,7 @@ from edp_mx.runs.exported.huggingface import needs_modeling
 from edp_mx.runs.file_types import Results
 from edp_mx.runs.trained_run import TrainedRun
 from edp_mx.runtime.console_text import lines_of
-from edp_mx.tasks.confidence import OUT_OF_SCOPE, Confidence
+from edp_mx.tasks.confidence import Confidence
 
 CARD = "README.md"
 _LIBRARIES = {"onnx": "onnx", "huggingface": "transformers"}
@@ -209,7 +209,7 @@ def _confidence(answering: Any) -> str:
             "and confidences are not calibrated."
         )
     return (
-        f'It answers "{OUT_OF_SCOPE}" below a confidence of {answering.threshold:g}, at a '
-        f"temperature of {answering.temperature:g}. No ε covers these two numbers, which would "
+        f'It answers "{answering.out_of_scope}" below a confidence of {answering.threshold:g}, at '
+        f"a temperature of {answering.temperature:g}. No ε covers these two numbers, which would "
         "tell of private utterances if they were chosen on some."
     )

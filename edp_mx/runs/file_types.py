@@ -170,7 +170,8 @@ class Record(AsRead):
         settings: those that differ from their defaults, by dotted key, also old ones.
         by_epoch: columns, from `runs.epoch_columns`.
         labels: how many the model tells apart; None if unknown.
-        written: the scores of texts that it wrote, with the settings by which it wrote them.
+        written: the scores of texts that it wrote, or of answers above a threshold, with the
+            settings by which it gave them.
         is_counted: whether its ε were counted from the ledger, and not read from a record.
     """
 

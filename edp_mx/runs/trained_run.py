@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Callable, List, Optional, Sequence, Tuple
+from typing import Any, Callable, List, Mapping, Optional, Sequence, Tuple
 
 import mxnet as mx
 import numpy as np
@@ -110,12 +110,15 @@ class TrainedRun:
         out = self.run.path / GENERATED
         scores = self.task.score_written(utterances, self.predict, most=most, out=out)
         if is_test:
-            own = self.model.answering
-            assert own is not None  # a task without settings has refused to write
-            usual = type(own)()
-            changed = {k: v for k, v in vars(own).items() if v != getattr(usual, k)}
-            self.run.write("generated", {**scores.to_dict(), **changed})
+            self.keep_answered(scores.to_dict())
         return scores
+
+    def keep_answered(self, scores: Mapping[str, Any]) -> None:
+        """Keep the scores of its answers to its test part for its record, with their settings."""
+        own = self.model.answering
+        assert own is not None  # a task without settings has refused to answer
+        changed = {k: v for k, v in vars(own).items() if v != getattr(type(own)(), k)}
+        self.run.write("generated", {**scores, **changed})
 
     def tokens_of(self, text: str) -> List[str]:
         """Cut a text into tokens as the corpus was, by `data.tokenizer`."""

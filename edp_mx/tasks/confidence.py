@@ -6,8 +6,6 @@ from dataclasses import dataclass
 
 from edp_mx.runtime.settings import Settings, setting
 
-OUT_OF_SCOPE = "out of scope"  # what is answered in place of a label
-
 
 @dataclass(frozen=True)
 class Confidence(Settings):
@@ -16,7 +14,8 @@ class Confidence(Settings):
     Attributes:
         temperature: the scores are divided by it; above 1 it lowers confidences. It changes no
             order of labels, and nothing about slots.
-        threshold: a label with less confidence becomes "out of scope".
+        threshold: a label with less confidence is answered as out of scope.
+        out_of_scope: the answer then; the corpus' own label for it, if it has one, such as oos.
 
     Source: Guo et al. 2017, section 4.2, for the temperature; Hendrycks and Gimpel 2017 for the
         threshold on the largest probability.
@@ -24,7 +23,8 @@ class Confidence(Settings):
 
     temperature: float = setting(1.0, above=0, at_most=100)
     threshold: float = setting(0.0, at_least=0, at_most=1)
+    out_of_scope: str = "out of scope"
 
     def answer(self, label: str, confidence: float) -> str:
         """Return the label, or that it is none of them."""
-        return label if confidence >= self.threshold else OUT_OF_SCOPE
+        return label if confidence >= self.threshold else self.out_of_scope

@@ -29,7 +29,8 @@ NUMBER = re.compile(r"(?<![\w.^-])(\d[\d,]*(?:\.(\d+))?)(?!\w|[.,]\d)(?: ?(%|mn|
 SCORES = re.compile(r"SER|intents|accuracy|F1|AUC|TPR|exposure|BLEU|ROUGE|slot errors|perplexity")
 KEYS = (("SER", "ser"), ("intents right", "intent_accuracy"), ("F1", "slot_f1"),
         ("accuracy", "accuracy"), ("F1", "macro_f1"))  # fmt: skip
-WRITTEN = (("BLEU", "bleu"), ("ROUGE-L", "rouge_l"), ("slot errors", "slot_error_rate"))
+WRITTEN = (("BLEU", "bleu"), ("ROUGE-L", "rouge_l"), ("slot errors", "slot_error_rate"),
+           ("with a threshold", "accuracy"))  # fmt: skip
 SIZES = {"mn": 1e6, "bn": 1e9}
 ROUNDED = 6e-5  # of a share of 1 with six digits, in per cent
 
@@ -37,9 +38,10 @@ ROUNDED = 6e-5  # of a share of 1 with six digits, in per cent
 def said_by(record):
     """The columns that a record is of, and what it and the attacks on its run say of which key."""
     holds = record.holds.epsilon or record.holds_if.epsilon  # None: infinite
+    written = record.written or {}
     said = {
         **{key: [100 * record.test[name]] for key, name in KEYS if name in record.test},
-        **{key: [100 * record.written[name]] for key, name in WRITTEN if record.written},
+        **{key: [100 * written[name]] for key, name in WRITTEN if name in written},
         "perplexity": [record.test.get("perplexity", 0)],
         "n": [record.n],
         "minutes": [record.seconds / 60],

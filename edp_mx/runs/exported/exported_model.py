@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import asdict, fields
 from pathlib import Path
 from typing import Any, Callable, Dict, List, Optional, Sequence, Type
 
@@ -72,10 +73,9 @@ class ExportedModel:
 
     def set_answering(self, overrides: Sequence[str]) -> None:
         """Have it answer by other settings than its folder has, such as `threshold=0.5`."""
-        decoder = self._decoder
-        own = [f"temperature={decoder.temperature}", f"threshold={decoder.threshold}"]
-        confidence = read_settings([], [*own, *overrides], kind=Confidence)
-        decoder.temperature, decoder.threshold = confidence.temperature, confidence.threshold
+        own = vars(self._decoder)
+        kept = [f"{each.name}={own[each.name]}" for each in fields(Confidence)]
+        own.update(asdict(read_settings([], [*kept, *overrides], kind=Confidence)))
 
     def predict(
         self,

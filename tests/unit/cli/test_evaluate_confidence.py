@@ -51,6 +51,23 @@ def test_what_is_chosen_is_judged_the_same_when_it_is_set(run, file, capsys):
     assert sum(right) / 200 == at["right"]
 
 
+def test_the_own_label_for_what_is_out_of_scope_is_answered_and_counted(run, capsys, monkeypatch):
+    monkeypatch.setattr("edp_mx.runs.trained_run.read_part", lambda *_: UTTERANCES)
+    own = run.vocabulary.intents[0]
+    settings = ["threshold=0.3", f"out_of_scope={own}"]
+    options = ("evaluate", run.run.path, "--confidence", "--json", "--set", *settings)
+    judged = json.loads(cli.printed(capsys, *options))["confidence"]
+    assert judged["out_of_scope"] == sum(each.intent == own for each in UTTERANCES) > 0
+    run.set_answering(settings)
+    answers = predicted(run, [" ".join(each.tokens) for each in UTTERANCES])
+    run.set_answering([])
+    right = sum(answer["intent"] == each.intent for answer, each in zip(answers, UTTERANCES))
+    (at,) = judged["scaled"]["thresholds"]
+    assert at["accuracy"] == right / len(UTTERANCES) and 0 < at["found"] < 1
+    kept = run.run.read("generated")  # for the record of the run
+    assert kept == {"accuracy": at["accuracy"], "threshold": 0.3, "out_of_scope": own}
+
+
 def test_the_report_says_that_no_epsilon_covers_what_was_chosen(run, file, capsys):
     options = ("evaluate", run.run.path, "--file", file, "--confidence")
     text = cli.printed(capsys, *options)

@@ -14,7 +14,6 @@ from edp_mx.errors import UserError
 from edp_mx.runs.exported.exported_model import ExportedModel
 from edp_mx.runs.exported.onnx_folder import write_onnx
 from edp_mx.serving.server import build_server, cut_of, predict_of
-from edp_mx.tasks.confidence import OUT_OF_SCOPE
 
 pytest.importorskip("onnxruntime", reason="pip install 'edp_mx[onnx]'")
 pytest.importorskip("onnx", reason="pip install 'edp_mx[onnx]'")
@@ -79,13 +78,13 @@ def test_a_threshold_says_out_of_scope_of_those_below_it(pair, tmp_path):
     as_set.set_answering([setting])
     for model in (as_set, ExportedModel(tmp_path / "out")):
         labels = [label_of(answer) for answer in predicted(model, LINES)]
-        assert [label == OUT_OF_SCOPE for label in labels] == [one < threshold for one in sure]
+        assert [label == "out of scope" for label in labels] == [one < threshold for one in sure]
     trained.set_answering([setting])
     answers = predicted(trained, LINES)
     trained.set_answering([])
     assert [label_of(answer) for answer in answers] == labels
     as_set.set_answering(["threshold=0"])
-    assert OUT_OF_SCOPE not in map(label_of, predicted(as_set, LINES))
+    assert "out of scope" not in map(label_of, predicted(as_set, LINES))
 
 
 def test_a_temperature_lowers_confidences_and_keeps_labels(pair):

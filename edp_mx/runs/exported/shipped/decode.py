@@ -13,6 +13,7 @@ class Decoder:
         self.labels, self.tags = about["intents"], about.get("slots")
         self.temperature = about.get("temperature", 1.0)
         self.threshold = about.get("threshold", 0.0)
+        self.out_of_scope = about.get("out_of_scope", "out of scope")
         if self.tags:
             names = ("transitions", "start", "end")
             self.transitions, self.start, self.end = (np.array(about[name]) for name in names)
@@ -42,7 +43,7 @@ class Decoder:
 
     def label(self, best, shares):
         """Return the name of the best label, if it is sure enough."""
-        return self.labels[best] if shares[best] >= self.threshold else "out of scope"
+        return self.labels[best] if shares[best] >= self.threshold else self.out_of_scope
 
     def slots(self, tokens, path, sure):
         """Return the tags of all tokens, and the slots; each is as sure as its least sure tag."""
