@@ -118,6 +118,7 @@ class TrainedRun:
         own = self.model.answering
         assert own is not None  # a task without settings has refused to answer
         changed = {k: v for k, v in vars(own).items() if v != getattr(type(own)(), k)}
+        changed.pop("out_of_scope", None)  # a record has numbers, and no label of a corpus
         self.run.write("generated", {**scores, **changed})
 
     def tokens_of(self, text: str) -> List[str]:
