@@ -9,17 +9,17 @@ from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Tupl
 
 import mxnet as mx
 import numpy as np
-from mxnet import autograd, gluon
+from mxnet import gluon
 from mxnet.gluon.data.dataloader import default_batchify_fn
 
 from edp_mx.dp.accounting.entries import Entry
 from edp_mx.dp.accounting.guarantee import Guarantee, guarantee
 from edp_mx.dp.accounting.lognumber import exp_of
-from edp_mx.dp.accounting.plan import Plan
+from edp_mx.dp.accounting.plan import Plan, refuse_other_sizes
 from edp_mx.dp.privacy.build_clipping import clipping_that_fits
 from edp_mx.dp.privacy.flat import FlatGradients
 from edp_mx.dp.privacy.layer_scales import scales_by_size, settle_scales
-from edp_mx.dp.privacy.layers import layers_of, refuse_unsafe
+from edp_mx.dp.privacy.layers import layers_of, refuse_unsafe, try_out
 from edp_mx.dp.privacy.mechanism import Mechanism
 from edp_mx.dp.privacy.noise import NoiseStream, refuse_equal
 from edp_mx.dp.privacy.trainer import PrivateTrainer
@@ -113,7 +113,7 @@ class PrivateTraining:
         self._users = None if users is None else np.asarray(users)
         self._most = max_examples_per_user
         self._dataset: Any = None
-        self._entries: Tuple[Entry, ...] = ()
+        self._entries = _entries_in(self._workers.on_first(self._folder.spent))
         self._drawn: Optional[PrivateBatch] = None
 
     def batches(self, dataset: Any, *, epochs: Optional[int] = None) -> Iterator[PrivateBatch]:
@@ -185,8 +185,8 @@ class PrivateTraining:
         """Deal the data, build mechanism and sampler of the plan; go on from a checkpoint."""
         self._dataset = dataset
         self._sampler = self._dealt(len(dataset))
-        with autograd.predict_mode():  # settles shapes that Gluon has left open
-            self._loss_of(self._batch_of(np.arange(min(2, len(dataset)))))
+        first = self._batch_of(np.arange(min(2, len(dataset))))
+        try_out(self.net, lambda: self._loss_of(first))
         broadcast_weights(self.net, self._workers)
         flat = FlatGradients(layers_of(self.net))
         sizes = scales_by_size(flat) if self.plan.scales_source == "sqrt_dim" else None
@@ -241,11 +241,7 @@ class PrivateTraining:
             steps_per_epoch=self.plan.steps_per_epoch if release.draws.by_chance else None,
             adjacency=release.adjacency,
         )
-        if sampler.num_units != self.plan.num_records:
-            raise UserError(
-                f"the plan has num_examples={self.plan.num_records}, but the data set has "
-                f"{sampler.num_units} {'users' if release.clips.is_user else 'examples'}"
-            )
+        refuse_other_sizes(self.plan, sampler.sizes)
         return sampler
 
     def _batch_of(self, records: np.ndarray) -> Tuple[int, Sequence[mx.nd.NDArray]]:
@@ -269,7 +265,11 @@ class PrivateTraining:
 
     def _read_entries(self) -> Tuple[Entry, ...]:
         """The content of the ledger, on every worker."""
-        return tuple(map(Entry.from_dict, self._workers.on_first(self._spending.entries)))
+        return _entries_in(self._workers.on_first(self._spending.entries))
 
     def _save(self) -> None:
         self._folder.save(self.net, self.trainer, epochs=self.epoch, spending=self._spending)
+
+
+def _entries_in(lines: Sequence[Dict[str, Any]]) -> Tuple[Entry, ...]:
+    return tuple(map(Entry.from_dict, lines))

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar, Optional
+from typing import Any, ClassVar, Dict, List, Optional
 
 from mxnet import gluon
 
-from edp_mx.dp.accounting.ledger import LedgerFile
+from edp_mx.dp.accounting.ledger import LedgerFile, read_ledger
 from edp_mx.dp.accounting.plan import Plan
 from edp_mx.dp.checkpoint_file import newest_mark
 from edp_mx.dp.spending import AnyLedger, Spending, UnwrittenLedger
 from edp_mx.dp.state import RunState
 from edp_mx.runtime.distributed import Workers
+
+_LEDGER = "privacy_ledger.jsonl"
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,7 +41,13 @@ class TrainingFolder:
             return UnwrittenLedger(plan)
         self._path.mkdir(parents=True, exist_ok=True, mode=0o700)
         mark = newest_mark(self._path / "checkpoint.npz")
-        return LedgerFile(self._path / "privacy_ledger.jsonl", plan, mark=mark)
+        return LedgerFile(self._path / _LEDGER, plan, mark=mark)
+
+    def spent(self) -> List[Dict[str, Any]]:
+        """Return the lines that a training has left there, as `Spending.entries` does."""
+        if self._path is None or not (self._path / _LEDGER).exists():
+            return []
+        return [entry.to_dict() for entry in read_ledger(self._path / _LEDGER).entries]
 
     def resume(self, net: gluon.Block, trainer: gluon.Trainer, workers: Workers) -> int:
         """Restore the newest checkpoint, and return how many epochs it has; 0 without one."""

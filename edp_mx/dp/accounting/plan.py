@@ -23,6 +23,7 @@ from edp_mx.dp.accounting.decay import Decay
 from edp_mx.dp.accounting.entries import SCALES, Entry
 from edp_mx.dp.accounting.events import Composition, Event, check_poisson_steps
 from edp_mx.dp.accounting.release import Release
+from edp_mx.dp.accounting.samplers import Sizes
 from edp_mx.errors import UserError
 from edp_mx.runtime.limits import MOST_EPOCHS
 from edp_mx.runtime.structured import NotOfKind, structure
@@ -128,6 +129,13 @@ class Plan:
         return self.epochs * self.steps_per_epoch
 
     @property
+    def sizes(self) -> Sizes:
+        """The sizes that its ε is counted for, which those of the draws must be."""
+        each = self.released
+        size, count = each.micro_batch_size, each.micro_batches_per_worker
+        return Sizes(self.num_records, size, count, each.sample_rate, self.steps_per_epoch)
+
+    @property
     def awaits_scales(self) -> bool:
         """Whether ε depends on an α that is not known yet: its noise ignores α, and α is free."""
         release = self.release
@@ -209,3 +217,18 @@ class Plan:
             return structure(values, cls)
         except NotOfKind as error:
             raise UserError(f"not the plan of a run of this version ({error})") from error
+
+
+def refuse_other_sizes(plan: Plan, drawn: Sizes) -> None:
+    """Refuse batches of other sizes than those that the ε of a plan is counted for."""
+    counted = plan.sizes
+    if drawn.num_units != counted.num_units:
+        raise UserError(
+            f"the plan has num_examples={counted.num_units}, but the data set has "
+            f"{drawn.num_units} {'users' if plan.released.clips.is_user else 'examples'}"
+        )
+    if drawn != counted:
+        raise UserError(
+            f"the plan counts steps of other sizes than it draws ({counted}, drawn would be "
+            f"{drawn}): make it by make_plan, which computes one from the other"
+        )

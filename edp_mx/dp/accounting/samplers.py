@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Dict, Optional, Tuple
 
-from edp_mx.dp.accounting.choices import check_rate
+from edp_mx.dp.accounting.choices import check_count, check_rate
 from edp_mx.errors import UserError
 
 
@@ -161,7 +161,8 @@ def sizes_of(
     )
     lanes = num_workers * micro_batches_per_worker
     size, rate, steps = SAMPLERS[sampler].divided(batch_size, lanes, num_units, sample_rate)
-    return Sizes(num_units, size, micro_batches_per_worker, rate, steps_per_epoch or steps)
+    steps = steps if steps_per_epoch is None else steps_per_epoch
+    return Sizes(num_units, size, micro_batches_per_worker, rate, steps)
 
 
 def check_sizes(
@@ -180,6 +181,8 @@ def check_sizes(
             f"training.steps_per_epoch: {steps_per_epoch} steps are no epoch of privacy.sampler: "
             f"{sampler}, which visits each record once; leave it out, or draw by poisson"
         )
+    if steps_per_epoch is not None:
+        check_count(steps_per_epoch, "steps_per_epoch", least=1)
     lanes = num_workers * micro_batches_per_worker
     shared = f"{num_workers} workers"
     if micro_batches_per_worker > 1:

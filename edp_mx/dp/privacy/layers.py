@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import dataclass
-from typing import Dict, Iterator, List, Set, Tuple
+from typing import Callable, Dict, Iterator, List, Set, Tuple
 
+import mxnet as mx
 import numpy as np
-from mxnet import gluon
+from mxnet import autograd, gluon
 
 from edp_mx.errors import UserError
 
@@ -66,7 +68,7 @@ def refuse_unsafe(network: gluon.Block) -> None:
             gradients (would be used twice), or mixed dtypes.
     """
     for block in _blocks(network):
-        if "BatchNorm" in type(block).__name__:
+        if any("BatchNorm" in kind.__name__ for kind in type(block).__mro__):
             raise UserError(
                 f"the block {block.name} is a {type(block).__name__}: it mixes the "
                 "examples of a batch and cannot be trained with privacy; use LayerNorm"
@@ -90,6 +92,36 @@ def refuse_unsafe(network: gluon.Block) -> None:
             )
     if not trainable:
         raise UserError("the network has no trainable parameter")
+
+
+def try_out(network: gluon.Block, loss: Callable[[], mx.nd.NDArray]) -> None:
+    """Settle the shapes that Gluon has left open; refuse a network whose passes write parameters.
+
+    A running mean of what it saw would be part of the trained network, and no noise would be on it.
+    MXNet writes that of a BatchNorm in the backward pass.
+    """
+    with autograd.predict_mode():
+        loss()
+    before = _digests(network)
+    with autograd.record():
+        made = loss()
+    made.backward()
+    after = _digests(network)
+    for name, parameter in network.collect_params().items():
+        if after[name] != before[name]:
+            raise UserError(
+                f"a pass through the network changes {name}, such as a running mean: that would be "
+                "kept without noise, and no epsilon covers it; take it out of the network"
+            )
+        if parameter.grad_req != "null":  # that gradient must not train
+            parameter.zero_grad()
+            parameter.data()._fresh_grad = False
+
+
+def _digests(network: gluon.Block) -> Dict[str, bytes]:
+    mx.nd.waitall()
+    values = network.collect_params().items()
+    return {name: hashlib.sha256(p.data().asnumpy().tobytes()).digest() for name, p in values}
 
 
 def _blocks(network: gluon.Block) -> Iterator[gluon.Block]:

@@ -1,11 +1,12 @@
 """The facade: its clipped sums against a loop, its ε against `edp-mx account`, and wrong use."""
 
 import logging
+from dataclasses import replace
 from itertools import islice
 
 import numpy as np
 import pytest
-from mxnet import gluon
+from mxnet import autograd, gluon, nd
 from mxnet.gluon import nn
 from support.cli import printed, strictly
 from support.own_networks import (
@@ -24,7 +25,9 @@ from support.own_networks import (
 
 import edp_mx
 from edp_mx.dp.accounting.decay import Decay
+from edp_mx.dp.accounting.guarantee import guarantee
 from edp_mx.dp.accounting.ledger import read_ledger
+from edp_mx.dp.accounting.lognumber import exp_of
 from edp_mx.errors import UserError
 
 C = 0.4
@@ -125,7 +128,9 @@ def test_a_training_goes_on_where_its_folder_left_it(generator, tmp_path):
         *(0, 1, 2, 2)  # the epoch that was begun twice counts twice
     ]
     assert again.epsilon > first.epsilon > spent > 0
-    assert list(training(ready(mlp(), generator), **settings).batches(dataset)) == []
+    ended = training(ready(mlp(), generator), **settings)
+    assert ended.epsilon == again.epsilon  # before it has read the checkpoint
+    assert list(ended.batches(dataset)) == []
 
 
 def test_a_ledger_that_is_gone_or_of_another_plan_is_refused(generator, tmp_path):
@@ -200,6 +205,87 @@ def batch_norm():
     net = mlp()
     net.add(nn.BatchNorm())
     return net
+
+
+class RenamedBatchNorm(nn.BatchNorm):
+    """By another name the same running statistics."""
+
+
+class HandWritten(gluon.HybridBlock):
+    """The operator of a BatchNorm, whose running statistics MXNet writes in the backward pass."""
+
+    def __init__(self):
+        super().__init__()
+        for name, settings in (("gamma", {}), ("beta", {}), ("mean", FROZEN), ("var", FROZEN)):
+            setattr(self, name, self.params.get(name, shape=(3,), init="ones", **settings))
+
+    def hybrid_forward(self, F, x, gamma, beta, mean, var):
+        return F.BatchNorm(x, gamma, beta, mean, var)
+
+
+class KeepsWhatItSaw(nn.Dense):
+    """A running mean of its input, which ghost clipping does not look at."""
+
+    def __init__(self):
+        super().__init__(3, in_units=3)
+        self.seen = self.params.get("seen", shape=(3,), init="zeros", **FROZEN)
+
+    def forward(self, x, *args):
+        if autograd.is_training():
+            self.seen.set_data(0.9 * self.seen.data() + x.mean(axis=0).detach())
+        return nd.FullyConnected(x, self.weight.data(), self.bias.data(), num_hidden=3)
+
+
+FROZEN = {"grad_req": "null", "differentiable": False}
+
+
+@pytest.mark.parametrize(
+    "layer, complaint",
+    [
+        (RenamedBatchNorm, "is a RenamedBatchNorm: it mixes"),
+        (HandWritten, "a pass through the network changes .*mean, such as a running mean"),
+        (KeepsWhatItSaw, "a pass through the network changes .*seen, such as a running mean"),
+    ],
+)
+def test_running_statistics_of_the_data_are_refused_however_they_are_made(
+    layer, complaint, generator
+):
+    """They would be part of the trained network without noise, beside a finite ε."""
+    net = nn.Sequential()
+    net.add(mlp(), layer())
+    with pytest.raises(UserError, match=complaint):
+        next(training(ready(net, generator), noise_multiplier=1.0).batches(vectors(generator)))
+
+
+@pytest.mark.parametrize(
+    "changed", [{"micro_batch_size": 20.0}, {"sample_rate": 0.01}, {"micro_batch_size": 4.0}]
+)
+def test_a_plan_whose_batches_are_others_than_it_counts_is_refused(changed, generator):
+    """20 of 24 examples in a step, counted as 8 of 24: the ε would be less than a third."""
+    plan = edp_mx.make_plan(num_examples=N, epochs=2, batch_size=BATCH, noise_multiplier=1.0)
+    plan = replace(plan, release=replace(plan.release, **changed))
+    private = edp_mx.PrivateTraining(ready(mlp(), generator), LOSS, plan=plan)
+    with pytest.raises(UserError, match="counts steps of other sizes than it draws"):
+        next(private.batches(vectors(generator)))
+
+
+def test_steps_of_an_epoch_may_be_fewer_or_more_and_none_is_refused(generator):
+    for steps in (1, 7):
+        private = training(
+            ready(mlp(), generator), noise_multiplier=1.0, steps_per_epoch=steps, epochs=2
+        )
+        places = [
+            (b.epoch, b.step, private.step(b))[:2] for b in private.batches(vectors(generator))
+        ]
+        assert places == [(epoch, step) for epoch in (0, 1) for step in range(steps)]
+        counted = edp_mx.make_plan(
+            num_examples=N, epochs=2 * steps, batch_size=BATCH, noise_multiplier=1.0,
+            steps_per_epoch=1,
+        )  # fmt: skip
+        assert private.epsilon == pytest.approx(exp_of(guarantee(counted).holds.epsilon.log))
+    for wrong in (0, -1, True, 2.5):
+        with pytest.raises(UserError, match="steps_per_epoch is .*a whole number from 1"):
+            training(mlp(), noise_multiplier=1.0, steps_per_epoch=wrong)
 
 
 REFUSALS = {
