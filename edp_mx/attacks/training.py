@@ -47,6 +47,7 @@ def train_prepared(
     the training, and removed afterwards.
     """
     config = without_model_selection(config)
+    config = replace(config, privacy=replace(config.privacy, corpus_budget=None))  # nothing stays
     shutil.rmtree(folder, ignore_errors=True)  # left by an interrupted attack
     folder.mkdir(parents=True)
     try:

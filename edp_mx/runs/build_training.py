@@ -11,6 +11,7 @@ from edp_mx.dp.privacy.layers import layers_of
 from edp_mx.dp.privacy.trainer import PrivateTrainer
 from edp_mx.dp.weights import broadcast_weights
 from edp_mx.runs.ancestors import Brought, brought_along
+from edp_mx.runs.corpus_budget import refuse_overdraft
 from edp_mx.runs.mechanism import build_mechanism
 from edp_mx.runs.plan import plan_for, sampler_for
 from edp_mx.runs.prepare import Prepared
@@ -65,6 +66,7 @@ def build_training(
     brought = Brought(*brought)
     plan = plan_for(config, corpus, prepared.vocabulary, sampler, workers.size, brought=brought)
     spending = RunSpending(plan, workers, run)
+    workers.on_first(lambda: refuse_overdraft(config.privacy, run, spending, corpus.train))
     mechanism = build_mechanism(
         config, workers, prepared, sampler, flat, spending=spending, heartbeat=heartbeat
     )

@@ -11,13 +11,16 @@ from edp_mx.data.text import digest
 from edp_mx.data.utterance import Utterance
 from edp_mx.dp.accounting.bound import Bound
 from edp_mx.dp.accounting.config import PrivacyConfig
+from edp_mx.dp.accounting.coverage import PRIVATE_INPUTS
 from edp_mx.dp.accounting.guarantee import Guarantee
 from edp_mx.dp.accounting.together import count_together
+from edp_mx.dp.checkpoint_file import place_of
 from edp_mx.errors import UserError
 from edp_mx.runs.interrupted import has_begun
 from edp_mx.runs.record_files import is_run, walk
-from edp_mx.runs.recount import recount
+from edp_mx.runs.recount import guarantee_ahead, recount
 from edp_mx.runs.run_directory import RunDirectory
+from edp_mx.runs.spending import RunSpending
 from edp_mx.runs.trained_run import read_part
 
 logger = logging.getLogger(__name__)
@@ -50,23 +53,34 @@ def spenders_below(paths: Sequence[Path]) -> List[Spender]:
     """
     found: Dict[Path, Spender] = {}
     for path in paths:
-        runs = [RunDirectory(folder) for folder, files in walk(path) if is_run(files)]
-        for run in runs:
-            if run.ledger.exists():
-                found[run.path.resolve()] = spender_of(run)
-            elif has_begun(run):
-                logger.warning(
-                    "%s was trained without a mechanism: if it is shown to anyone, no ε holds",
-                    run.path,
-                )
-        if not any(run.ledger.exists() for run in runs):
+        runs = _with_ledger_in(path)
+        found.update({run.path.resolve(): spender_of(run) for run in runs})
+        if not runs:
             raise UserError(f"{path} has no run with a {RunDirectory(path).ledger.name} in it")
     return [found[path] for path in sorted(found)]
 
 
-def spender_of(run: RunDirectory) -> Spender:
-    """Return a training that has a ledger; of an unfinished one, what it has released so far."""
-    spent = recount(run).spent
+def _with_ledger_in(path: Path) -> List[RunDirectory]:
+    """The runs with a ledger in a folder or below it; a remark on those without a mechanism."""
+    runs = [RunDirectory(folder) for folder, files in walk(path) if is_run(files)]
+    for run in runs:
+        if not run.ledger.exists() and has_begun(run):
+            logger.warning(
+                "%s was trained without a mechanism: if it is shown to anyone, no ε holds", run.path
+            )
+    return [run for run in runs if run.ledger.exists()]
+
+
+def spender_of(run: RunDirectory, *, is_running: bool = False) -> Spender:
+    """Return a training that has a ledger; of an unfinished one, what it has released so far.
+
+    Args:
+        is_running: all that it may still release counts, too.
+    """
+    account = recount(run)
+    spent = account.spent
+    if is_running:
+        spent = guarantee_ahead(account.ledger.plan, account.ledger.entries)
     try:
         part = read_part(run, load_config(run.config), "train")
     except UserError as error:
@@ -111,14 +125,14 @@ def count_by_record(spenders: Sequence[Spender], *, delta: float) -> List[Togeth
 
 
 def refuse_overdraft(
-    privacy: PrivacyConfig, run: RunDirectory, planned: Guarantee, part: Sequence[Utterance]
+    privacy: PrivacyConfig, run: RunDirectory, spending: RunSpending, part: Sequence[Utterance]
 ) -> None:
     """Refuse a training that would spend too much of its corpus, with those in the same folder.
 
     Args:
         privacy: its `corpus_budget` is the ε that any record may lose in all of them together, at
             the δ of this run; None for no limit.
-        planned: all that it may release.
+        spending: of the run, which has released nothing yet, or goes on from its checkpoint.
         part: its training part.
 
     Raises:
@@ -127,14 +141,19 @@ def refuse_overdraft(
     budget = privacy.corpus_budget
     if budget is None:
         return
-    others = [
-        spender_of(RunDirectory(folder))
-        for folder, files in walk(run.path.resolve().parent)
-        if is_run(files) and folder != run.path.resolve() and RunDirectory(folder).ledger.exists()
-    ]
+    planned, own = spending.planned(*place_of(run.checkpoint)), run.path.resolve()
+    runs = [each for each in _with_ledger_in(own.parent) if each.path.resolve() != own]
+    others = [spender_of(each, is_running=each.is_in_use()) for each in runs]
     held = records_of(part, planned)
     this = Spender(str(run.path), planned, held)
     mine = [each for each in others if each.records is None or each.records & held]
+    for other in mine:
+        plan = other.spent.plan
+        for name in set(plan.private_inputs) - set(plan.assumed_public):
+            raise UserError(
+                f"privacy.corpus_budget: {other.name}, in the same folder, has ε = ∞, because "
+                f"{PRIVATE_INPUTS[name].reason}; move it elsewhere if nobody is ever shown it"
+            )
     worst = count_by_record([this, *mine], delta=planned.plan.delta)[0]
     if not worst.bound.is_within(budget):
         before = ", ".join(name for name in worst.names if name != this.name) or "no other run"

@@ -80,6 +80,7 @@ def plan_for(
         private_inputs=tuple(name for name, is_there in private.items() if is_there),
     )
     plan = replace(plan, declarations=declarations_of(config, brought))
-    if privacy.max_epsilon is not None:
-        refuse_blind_budget(plan, "privacy.max_epsilon")
+    for key in ("max_epsilon", "corpus_budget"):
+        if getattr(privacy, key) is not None:
+            refuse_blind_budget(plan, f"privacy.{key}")
     return settled(plan, privacy.target_epsilon, key="privacy.target_epsilon")

@@ -20,7 +20,6 @@ from edp_mx.dp.weights import save_weights
 from edp_mx.errors import UserError
 from edp_mx.runs.ancestors import origin_of_run
 from edp_mx.runs.build_training import Training, build_training
-from edp_mx.runs.corpus_budget import refuse_overdraft
 from edp_mx.runs.epoch_report import EpsilonSoFar, describe_epoch
 from edp_mx.runs.epoch_sums import begin_of, clipping_of, sums_of
 from edp_mx.runs.exported.huggingface import write_huggingface
@@ -161,7 +160,6 @@ class _Run:
         corpus, run = prepared.corpus, self.directory
         planned = self.spending.planned(self.begin.epoch, self.begin.steps)
         logger.info("%s", planned.describe())
-        refuse_overdraft(self.config.privacy, run, planned, corpus.train)
         start: Dict[str, Any] = {
             "fingerprints": {part: fingerprint(getattr(corpus, part)) for part in PARTS},
             "vocabulary": prepared.vocabulary.to_json(),

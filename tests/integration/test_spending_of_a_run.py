@@ -1,5 +1,6 @@
 """What a run writes down before it releases it: through crashes, resumes, budgets and samplers."""
 
+import json
 import random
 import time
 
@@ -20,8 +21,10 @@ from support.commands import (
 from edp_mx.dp.accounting.accountants import count_with_all
 from edp_mx.dp.accounting.events import Composition, Event
 from edp_mx.dp.accounting.ledger import read_ledger
+from edp_mx.runs.run_directory import RunDirectory
 
 TINY = [*commands.TINY, "data.size=400", "training.epochs=4", "privacy.noise_multiplier=null"]
+LEDGER = "privacy_ledger.jsonl"
 
 
 def training(run, *settings):
@@ -175,3 +178,40 @@ def test_without_the_ledger_that_its_checkpoint_confirms_a_run_does_not_go_on(tm
         assert "privacy_ledger.jsonl" in errors and "nobody knows what" in errors
     ledger.unlink()
     assert "nobody knows what" in refused("--resume", run)
+
+
+def test_the_budget_of_a_corpus_counts_what_a_running_training_may_still_release(tmp_path):
+    """Two at once, each within the budget alone, would be above it together."""
+    settings = ["privacy.noise_multiplier=2", *NO_DECAY]
+    interrupted(*training(tmp_path / "one", *settings), after=15)
+    (alone,) = {entry.what for entry in read_ledger(tmp_path / "one" / LEDGER).entries[1:]}
+    assert alone == "epoch 1"  # of four
+    planned = json.loads(edp_mx("account", *CALIBRATED, "--num-examples", 180, "--json", "--set",
+                                *TINY, *settings).stdout)["holds"]["epsilon"]  # fmt: skip
+    budget = f"privacy.corpus_budget={1.3 * planned}"
+    other = training(tmp_path / "other", *settings, budget)
+    with RunDirectory(tmp_path / "one").locked():
+        said = edp_mx(*other, code=2).stderr
+    assert "those before it on the same utterances" in said and "one) would have" in said
+    assert not (tmp_path / "other").exists()
+    edp_mx(*other)  # what is at rest has released no more than its ledger says
+
+
+def test_no_layer_scales_are_released_where_the_budget_of_the_corpus_is_too_small(tmp_path):
+    said = refused(*training(
+        tmp_path / "run", "privacy.noise_multiplier=2", "privacy.layer_scales=dp_release",
+        "privacy.scale_release.micro_batches=5", "privacy.corpus_budget=0.5",
+    )[1:])  # fmt: skip
+    assert "(no other run) would have ε = " in said
+    assert not (tmp_path / "run").exists()  # with a release in its ledger it would be kept
+
+
+def test_a_budget_of_the_corpus_is_not_judged_by_an_epsilon_that_does_not_hold(tmp_path):
+    noise, budget = "privacy.noise_multiplier=2", "privacy.corpus_budget=1000"
+    private = [noise, "data.vocabulary.source=train", "data.labels.source=train"]
+    said = refused(*training(tmp_path / "run", *private, budget)[1:])
+    assert "privacy.corpus_budget: epsilon is infinite whatever the noise" in said
+    train(tmp_path / "run", *private, budget, "privacy.assume_public=[vocabulary]")
+    train(tmp_path / "words", *private)
+    said = refused(*training(tmp_path / "third", noise, budget)[1:])
+    assert "words, in the same folder, has ε = ∞, because the vocabulary" in said
