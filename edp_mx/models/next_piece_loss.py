@@ -55,7 +55,7 @@ class _Properties(mx.operator.CustomOpProp):
     """What MXNet asks about the operator.
 
     Shapes: states (N, R, H), table (V, H), targets (N, R), −1 where there is none → losses,
-        likeliest (N, R), 0 where there is none; shifts (N, R, 2) and gradients (N, R, H) for the
+        likeliest (N, R), 0 where there is none; shifts (N, R, 3) and gradients (N, R, H) for the
         backward pass and ghost clipping.
     """
 
@@ -68,7 +68,7 @@ class _Properties(mx.operator.CustomOpProp):
     def infer_shape(self, in_shape: List[list]) -> Tuple[List[list], List[list], List[list]]:
         places, width = in_shape[0][:2], in_shape[0][2]
         shapes = [in_shape[0], [in_shape[1][0], width], places]
-        return shapes, [places, places, [*places, 2], in_shape[0]], []
+        return shapes, [places, places, [*places, 3], in_shape[0]], []
 
     def declare_backward_dependency(self, out_grad, in_data, out_data) -> List[int]:
         """Not the gradients of other outputs than the losses, which would be zeros."""

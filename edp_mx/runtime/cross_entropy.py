@@ -21,8 +21,9 @@ class CrossEntropy(NamedTuple):
     """What the forward pass finds at K places.
 
     Shapes: losses (K,), not below 0 · likeliest (K,), the piece with the largest score · shifts
-        (K, 2), that score, and the logarithm of the sum of exp(score − largest) · gradients
-        (K, d), of each loss with respect to its state; of no meaning where they were not asked for.
+        (K, 3), that score, the logarithm of the sum of exp(score − largest), and the share of all
+        pieces but the target · gradients (K, d), of each loss with respect to its state; of no
+        meaning where they were not asked for.
     """
 
     losses: np.ndarray
@@ -38,7 +39,7 @@ def forward(
     """Return the losses of K places. Shapes: states (K, d), table (V, d), targets (K,) int."""
     rows = np.arange(len(states))
     largest = np.full(len(states), -np.inf, states.dtype)  # (K,)
-    sums, true, likeliest = (np.zeros_like(largest) for _ in range(3))  # (K,) each
+    sums, others, true, likeliest = (np.zeros_like(largest) for _ in range(4))  # (K,) each
     means = np.zeros_like(states)  # (K, d), of the pieces' vectors, still to be divided by the sums
     for block, scores, (places, columns) in _blocks(states, table, targets):
         best = scores.argmax(axis=1)
@@ -53,11 +54,13 @@ def forward(
         if has_gradients:
             means *= shrunken[:, None]
             means += scores @ table[block]
+        scores[places, columns] = 0
+        others = shrunken * others + scores.sum(axis=1)
     log_sums = np.log(sums)
     if has_gradients:
         means /= sums[:, None]
         means -= table[targets]
-    shifts = np.stack([largest, log_sums], axis=1)
+    shifts = np.stack([largest, log_sums, others / sums], axis=1)
     return CrossEntropy(log_sums + (largest - true), likeliest, shifts, means)
 
 
@@ -67,14 +70,17 @@ def score_gradients(
 ) -> Iterator[Tuple[slice, np.ndarray]]:
     """Yield blocks of pieces, and the gradients of the K losses with respect to their scores.
 
-    Shapes: as of `forward`; shifts (K, 2) of it → (K, pieces in the block), written over by the
+    The target's is minus the share of the others, as `forward` found it: its own share less 1 would
+    be rounding alone where it is near 1, another at each call.
+
+    Shapes: as of `forward`; shifts (K, 3) of it → (K, pieces in the block), written over by the
         next.
     """
-    for block, scores, target in _blocks(states, table, targets):
-        for shift in shifts.T:
+    for block, scores, (places, columns) in _blocks(states, table, targets):
+        for shift in shifts[:, :2].T:
             scores -= shift[:, None]
         np.exp(scores, out=scores)
-        scores[target] -= 1
+        scores[places, columns] = -shifts[places, 2]
         yield block, scores
 
 

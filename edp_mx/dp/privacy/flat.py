@@ -60,6 +60,7 @@ class FlatGradients:
         for parameter, offset, size in self._places.values():
             parameter._grad = [self.array[offset : offset + size].reshape(parameter.shape)]
             autograd.mark_variables(parameter._data, parameter._grad, parameter.grad_req)
+        self.mark(is_fresh=False)  # no pass has written here yet
         mx.nd.waitall()
 
     def check_views(self) -> None:

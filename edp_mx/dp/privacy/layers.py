@@ -113,9 +113,8 @@ def try_out(network: gluon.Block, loss: Callable[[], mx.nd.NDArray]) -> None:
                 f"a pass through the network changes {name}, such as a running mean: that would be "
                 "kept without noise, and no epsilon covers it; take it out of the network"
             )
-        if parameter.grad_req != "null":  # that gradient must not train
+        if parameter.grad_req != "null":
             parameter.zero_grad()
-            parameter.data()._fresh_grad = False
 
 
 def _digests(network: gluon.Block) -> Dict[str, bytes]:

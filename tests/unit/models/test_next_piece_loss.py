@@ -139,6 +139,26 @@ def test_the_scores_of_all_pieces_never_exist_together(generator, monkeypatch):
     assert peak < states.shape[0] * table.shape[0] * 4 / 20
 
 
+@pytest.mark.parametrize("certainty", [15.0, 25.0, 60.0])
+def test_no_example_adds_more_than_its_norm_where_its_targets_are_certain(
+    certainty, generator, monkeypatch
+):
+    """There a score rounds differently from one product to the next by more than all the rest."""
+    monkeypatch.setattr(cross_entropy, "SCORES", 4000)
+    n, r, d, size = 6, 12, 64, 3000
+    table = 0.05 * generator.normal(size=(size, d)).astype(np.float32)
+    targets = generator.integers(0, size, (n, r))
+    along = table[targets] / np.square(table[targets]).sum(axis=2, keepdims=True)
+    states = (generator.normal(size=(n, r, d)) + certainty * along).astype(np.float32)
+    rule = rule_of(states, table, targets, np.ones((n, r), np.float32), n)
+    ((_, squares),) = rule.squared_norms()
+    for place in range(n):
+        total = np.zeros_like(table)
+        rule.add_sums({"table": total}, np.eye(n)[place])
+        added = np.sqrt(np.square(total, dtype=np.float64).sum())
+        assert added <= (1 + 1e-4) * np.sqrt(squares[place])
+
+
 def test_the_bi_lstm_works_beside_it(generator):
     """Both are operators in Python, of which MXNet keeps some things in common."""
     states, table, targets = drawn(generator, 2, 3)

@@ -27,7 +27,7 @@ class NextPieceRule(Rule):
         self.inputs = self._inputs.reshape(num_examples, -1, self._table.shape[1])  # (N, S, d)
         self._upstream = self._gradients.reshape(num_examples, -1)  # (N, S), the u_s
         self._targets = targets.reshape(num_examples, -1).astype(np.int64)  # (N, S)
-        self._shifts = shifts.reshape(num_examples, -1, 2)  # (N, S, 2)
+        self._shifts = shifts.reshape(num_examples, -1, 3)  # (N, S, 3)
 
     def squared_norms(self) -> Norms:
         nothing = self.inputs[:, :0]  # (N, 0, d): a table that is not tied is not looked up
@@ -42,7 +42,7 @@ class NextPieceRule(Rule):
         self, which: tied.Examples, ids: np.ndarray, dtype: type
     ) -> Tuple[np.ndarray, np.ndarray]:
         """See `tied.Output`."""
-        targets, shifts = self._targets[which], self._shifts[which]  # (n, S), (n, S, 2)
+        targets, shifts = self._targets[which], self._shifts[which]  # (n, S), (n, S, 3)
         upstream: np.ndarray = self._upstream[which].astype(dtype)  # (n, S)
         states: np.ndarray = self.inputs[which].astype(dtype, copy=False)  # (n, S, d)
         is_read = targets >= 0  # (n, S)
@@ -56,8 +56,9 @@ class NextPieceRule(Rule):
         for whole, places, part in zip(gram, is_read, parts):
             whole[np.ix_(places, places)] = part
         across = np.matmul(states, np.swapaxes(self._table[ids], 1, 2))  # (n, S, T), scores
-        across = np.exp(across - shifts[..., :1] - shifts[..., 1:])
-        across = np.where(is_read[:, :, None], across - (targets[:, :, None] == ids[:, None]), 0)
+        across = np.exp(across - shifts[..., :1] - shifts[..., 1:2])
+        is_target = targets[:, :, None] == ids[:, None]
+        across = np.where(is_read[:, :, None], np.where(is_target, -shifts[..., 2:], across), 0)
         return gram * upstream[:, :, None] * upstream[:, None], across * upstream[:, :, None]
 
     @np.errstate(over="ignore", under="ignore", invalid="ignore")
