@@ -119,7 +119,8 @@ class PoissonShard:
         words = SecretWords(
             "sampling", insecure_fixed_seed=self.insecure_fixed_seed, rank=self.rank, epoch=epoch
         )
-        largest = np.uint64((self.batch_size << 64) // self.num_records - 1)
+        # In whole numbers of Python: those of NumPy would be shifted to 0, and draw everyone.
+        largest = np.uint64((int(self.batch_size) << 64) // int(self.num_records) - 1)
         for _ in range(self.steps_per_epoch):
             drawn = [np.empty(0, np.int64)]
             for first in range(0, len(self.indices), _AT_ONCE):

@@ -299,3 +299,13 @@ def test_an_epoch_of_given_steps_draws_with_the_same_probability():
 def test_what_cannot_be_dealt_names_its_key(sound, wanted, complaint):
     with pytest.raises(UserError, match=complaint):
         deal(**{**sound, **wanted})
+
+
+def test_a_rate_of_numpy_numbers_is_the_rate_that_is_drawn():
+    """An int64 that is shifted by 64 bits is 0, and the least word below it the largest."""
+    sampler = deal(
+        unit="utterance", sampler="poisson", num_records=4000, batch_size=np.int64(40),
+        rank=0, num_workers=1, seed=0,
+    )  # fmt: skip
+    drawn = [len(draw.sizes) for draw in sampler.draws(0)]
+    assert 25 < np.mean(drawn) < 55 and sampler.sample_rate == 0.01
