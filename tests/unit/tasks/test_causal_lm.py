@@ -2,7 +2,6 @@
 
 import math
 from collections import Counter
-from dataclasses import replace
 
 import mxnet as mx
 import numpy as np
@@ -10,9 +9,14 @@ import pytest
 from golden.make_gpt2_logits import GOLDEN, PIECES, pieces_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from mxnet import autograd
 from support.gpt2 import MERGES, scorer_of, scores_of, write_folder
-from support.models import central_difference
+from support.piece_models import (
+    SIZES,
+    assert_finite_differences,
+    assert_undisturbed,
+    drawn_model,
+    gradients_of,
+)
 from support.prescribed import taken
 
 from edp_mx.config import ExperimentConfig
@@ -21,7 +25,6 @@ from edp_mx.data.byte_level_bpe import ByteLevelBPE
 from edp_mx.data.encoding import encode, evaluation_batches
 from edp_mx.data.utterance import REPLY, SEPARATOR, Utterance
 from edp_mx.data.vocabulary import Vocabulary
-from edp_mx.dp.unit_losses import seed_dropout
 from edp_mx.errors import UserError
 from edp_mx.models.bert import BERTConfig
 from edp_mx.models.gpt2.config import GPT2Config
@@ -36,8 +39,6 @@ TOKENIZER = ByteLevelBPE(PIECES, tuple(tuple(pair.split()) for pair in MERGES))
 VOCABULARY = Vocabulary.of_pieces(
     TOKENIZER, [], word_source="file", labels=ExperimentConfig(task="causal_lm").data.labels
 )
-SIZES = {"num_layers": 2, "num_heads": 2, "hidden_size": 8, "intermediate_size": 12,
-         "max_positions": 24, "dropout": 0.0}  # fmt: skip
 
 
 def batch_of(pieces, lengths):
@@ -60,16 +61,8 @@ def texts(generator, count=6, longest=7):
 
 
 def model_of(is_hybrid=True, **config):
-    """Drawn widely enough for every path to matter."""
-    config = ExperimentConfig(task="causal_lm", model=GPT2Config(**{**SIZES, **config}))
-    config = replace(config, data=replace(config.data, max_pieces=24))
-    model = model_for(config, VOCABULARY, mx.cpu())
-    generator = np.random.default_rng(7)
-    for name, parameter in model.collect_params().items():
-        values = generator.normal(size=parameter.shape) * 0.4 + name.endswith("gamma")
-        parameter.set_data(mx.nd.array(values))
-    model.hybridize(is_hybrid, static_alloc=is_hybrid)
-    return model
+    model = GPT2Config(**{**SIZES, **config})
+    return drawn_model("causal_lm", model, VOCABULARY, is_hybrid=is_hybrid)
 
 
 @pytest.fixture
@@ -150,37 +143,15 @@ def test_the_outputs_hold_the_loss_for_an_attack(corpus):
     np.testing.assert_allclose(-log_shares[:, 0], model.loss(batch).asnumpy(), rtol=1e-3)
 
 
-def gradients_of(model, batch):
-    seed_dropout(5)
-    with autograd.record():
-        loss = model.loss(batch)
-    loss.backward()
-    return {name: parameter.grad().asnumpy().copy()
-            for name, parameter in model.collect_params().items()
-            if parameter.grad_req != "null"}  # fmt: skip
-
-
 def test_every_gradient_is_that_of_finite_differences(corpus, generator):
     """The piece vectors', which lead both in and out, too."""
-    model, batch = model_of(), corpus.batch(range(4))
-    found = gradients_of(model, batch)
-    assert found.keys() == model.collect_params().keys()
-    for name, gradient in found.items():
-        parameter = model.collect_params()[name]
-        way = generator.normal(size=parameter.shape)
-        way *= 1e-2 / np.linalg.norm(way)
-        value = lambda: float(model.loss(batch).sum().asscalar())  # noqa: E731
-        expected = central_difference(parameter, way, value) / 2
-        assert (gradient * way).sum() == pytest.approx(expected, rel=0.03, abs=3e-4), name
-        assert np.abs(gradient).max() > 0, name
+    model = model_of()
+    found = assert_finite_differences(model, corpus.batch(range(4)), generator)
+    assert found == model.collect_params().keys()
 
 
 def test_batches_of_changing_shapes_do_not_disturb_each_other(corpus):
-    hybrid, plain = model_of(), model_of(is_hybrid=False)
-    for rows in ([0, 1, 2], [3], [0, 4, 5, 2], [0, 1, 2]):
-        batch = corpus.batch(rows)
-        for name, gradient in gradients_of(hybrid, batch).items():
-            np.testing.assert_allclose(gradient, gradients_of(plain, batch)[name], atol=1e-4)
+    assert_undisturbed(model_of(), model_of(is_hybrid=False), corpus)
 
 
 @pytest.mark.parametrize("c", [0.5, 1e9])

@@ -2,14 +2,18 @@
 
 import math
 from collections import Counter
-from dataclasses import replace
 
 import mxnet as mx
 import numpy as np
 import pytest
-from mxnet import autograd
 from scipy.special import erf
-from support.models import central_difference
+from support.piece_models import (
+    SIZES,
+    assert_finite_differences,
+    assert_undisturbed,
+    drawn_model,
+    seeded_loss,
+)
 
 from edp_mx.config import ExperimentConfig
 from edp_mx.data.encoding import encode, evaluation_batches
@@ -19,14 +23,11 @@ from edp_mx.data.wordpiece import SPECIAL_PIECES, WordPiece
 from edp_mx.dp.unit_losses import seed_dropout
 from edp_mx.errors import UserError
 from edp_mx.models.bert import BERTConfig
-from edp_mx.runs.build import model_for
 from edp_mx.tasks.masked_lm.masking import mask
 from edp_mx.tasks.masked_lm.task import MASKED_LM, score_frequencies, score_places
 
 WORDS = [f"word{i}" for i in range(9)]
 TOKENIZER = WordPiece((*SPECIAL_PIECES, *WORDS))
-SIZES = {"num_layers": 2, "num_heads": 2, "hidden_size": 8, "intermediate_size": 12,
-         "max_positions": 24, "dropout": 0.0}  # fmt: skip
 VOCABULARY = Vocabulary.of_pieces(
     TOKENIZER, [], word_source="file", labels=ExperimentConfig(task="masked_lm").data.labels
 )
@@ -38,16 +39,8 @@ def texts(generator, count=6, longest=9):
 
 
 def model_of(is_hybrid=True, **config):
-    """Drawn widely enough for every path to matter."""
-    config = ExperimentConfig(task="masked_lm", model=BERTConfig(**{**SIZES, **config}))
-    config = replace(config, data=replace(config.data, max_pieces=24))
-    model = model_for(config, VOCABULARY, mx.cpu())
-    generator = np.random.default_rng(7)
-    for name, parameter in model.collect_params().items():
-        values = generator.normal(size=parameter.shape) * 0.4 + name.endswith("gamma")
-        parameter.set_data(mx.nd.array(values))
-    model.hybridize(is_hybrid, static_alloc=is_hybrid)
-    return model
+    model = BERTConfig(**{**SIZES, **config})
+    return drawn_model("masked_lm", model, VOCABULARY, is_hybrid=is_hybrid)
 
 
 @pytest.fixture
@@ -77,11 +70,6 @@ def losses_by_hand(model, batch, generator):
     for row, true, row_of in zip(masked.places[0], masked.targets, log_probabilities):
         losses[row] -= row_of[true]
     return losses, (log_probabilities.argmax(1) == masked.targets).sum()
-
-
-def seeded_loss(model, batch, *place):
-    seed_dropout(*place)
-    return model.loss(batch)
 
 
 def drawn(*place):
@@ -132,38 +120,16 @@ def test_masks_are_a_function_of_the_place_of_a_step(corpus):
     np.testing.assert_array_equal(before, after)
 
 
-def gradients_of(model, batch):
-    seed_dropout(5)
-    with autograd.record():
-        loss = model.loss(batch)
-    loss.backward()
-    return {name: parameter.grad().asnumpy().copy()
-            for name, parameter in model.collect_params().items()
-            if parameter.grad_req != "null"}  # fmt: skip
-
-
 def test_every_gradient_is_that_of_finite_differences(corpus, generator):
     """The piece vectors', which lead both in and out, too; the pooler alone has none."""
-    model, batch = model_of(), corpus.batch(range(4))
-    found = gradients_of(model, batch)
-    for name, gradient in found.items():
-        parameter = model.collect_params()[name]
-        way = generator.normal(size=parameter.shape)
-        way *= 1e-2 / np.linalg.norm(way)
-        value = lambda: float(seeded_loss(model, batch, 5).sum().asscalar())  # noqa: E731
-        expected = central_difference(parameter, way, value) / 2
-        assert (gradient * way).sum() == pytest.approx(expected, rel=0.03, abs=2e-4), name
-        assert np.abs(gradient).max() > 0, name
+    model = model_of()
+    found = assert_finite_differences(model, corpus.batch(range(4)), generator)
     frozen = sorted(set(model.collect_params()) - set(found))
     assert frozen == ["bert_pooler_bias", "bert_pooler_weight"]
 
 
 def test_batches_of_changing_shapes_do_not_disturb_each_other(corpus):
-    hybrid, plain = model_of(), model_of(is_hybrid=False)
-    for rows in ([0, 1, 2], [3], [0, 4, 5, 2], [0, 1, 2]):
-        batch = corpus.batch(rows)
-        for name, gradient in gradients_of(hybrid, batch).items():
-            np.testing.assert_allclose(gradient, gradients_of(plain, batch)[name], atol=1e-4)
+    assert_undisturbed(model_of(), model_of(is_hybrid=False), corpus)
 
 
 def test_guessing_by_frequency_is_that_of_counted_shares(generator):
