@@ -25,7 +25,6 @@ _LEDGER = (f"{FACTS}/ledger_size", f"{FACTS}/ledger_digest")
 _PLACE = (f"{FACTS}/epochs", f"{FACTS}/steps")
 _MARK = b"sha256 "
 _SEAL = len(_MARK) + 64  # bytes: the comment at the end of the archive
-_END, _END_MARK = 22, b"PK\x05\x06"  # the last record of a zip archive
 
 
 def write_checkpoint(path: Path, arrays: Mapping[str, np.ndarray], *, keep: int = KEPT) -> None:
@@ -91,20 +90,14 @@ def newest_mark(path: Path) -> Optional[LedgerMark]:
 
 
 def damage_of(path: Path) -> str:
-    """Return the damage of a checkpoint, as the end of a sentence; "" for a whole one.
-
-    Edge cases: a file of an older version, which ends like any zip archive, counts as whole; each
-    of its arrays has a checksum of 32 bits, which is looked at when it is read.
-    """
+    """Return the damage of a checkpoint, as the end of a sentence; "" for a whole one."""
     try:
         with path.open("rb") as file:
             size = file.seek(0, os.SEEK_END)
             file.seek(max(0, size - _SEAL))
             seal = file.read()
             if not seal.startswith(_MARK):
-                end = seal[-_END:]
-                is_older = end.startswith(_END_MARK) and end.endswith(b"\0\0")
-                return "" if is_older else "is torn: its checksum is missing"
+                return "is torn: its checksum is missing"
             digest = _digest(file, size - _SEAL)
     except OSError as error:
         return f"cannot be read ({error.strerror})"

@@ -129,11 +129,11 @@ def _say_drawn(origins: Sequence[Origin]) -> List[str]:
     found = []
     for one in origins:
         size = f"at most {one.size} members (--size)" if one.size else "all members"
-        parts = f"{one.member_part} against {one.non_member_part}"
         balance = ", equally many of each intent (--balanced)" if one.is_balanced else ""
         is_retrained = any(one.weights != other.weights for other in origins)
         weights = f", by the weights {one.weights[:12]}…" if is_retrained else ""
-        found.append(f"{size} of {parts}{balance}, drawn with --seed {one.seed}{weights}")
+        drawn = f"drawn with --seed {one.seed}{weights}"
+        found.append(f"{size} of train against test{balance}, {drawn}")
     return found
 
 

@@ -52,7 +52,7 @@ def attack_records_of(run: RunDirectory) -> List[AttackRecord]:
             AttackRecord(
                 attack=outcome.attack,
                 run=run_id(record),
-                attacked_run=str(record.hash),
+                attacked_run=record.hash,
                 name=record.name,
                 shadow_corpus=outcome.facts.get("shadow corpus"),
                 shadows=outcome.facts.get("shadows"),

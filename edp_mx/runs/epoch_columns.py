@@ -9,12 +9,7 @@ from edp_mx.tasks.task import Task
 Columns = Dict[str, Tuple[Optional[float], ...]]
 
 MOST_EPOCHS = 60
-# Beside loss and score, by the name in `metrics.jsonl`: the name in a record, and its divisor.
-_KEPT = {
-    "noise_multiplier": ("noise_multiplier", 1),
-    "clipped_fraction": ("clipped_fraction", 1),
-    "processor_seconds": ("processor_seconds", 1),
-}
+_KEPT = ("noise_multiplier", "clipped_fraction", "processor_seconds")  # beside loss and score
 
 
 def by_epoch(rows: Sequence[Mapping[str, Any]], task: Task) -> Columns:
@@ -28,7 +23,8 @@ def by_epoch(rows: Sequence[Mapping[str, Any]], task: Task) -> Columns:
     count = min(len(rows), MOST_EPOCHS)
     places = [round(i * (len(rows) - 1) / max(1, count - 1)) for i in range(count)]
     score = task.metric.key
-    kept = {"loss": ("loss", 1), score: (f"validation_{score}", task.metric.factor), **_KEPT}
+    kept = {key: (key, 1.0) for key in ("loss", score, *_KEPT)}  # name and divisor
+    kept[score] = (f"validation_{score}", task.metric.factor)
     columns: Columns = {"epoch": tuple(place + 1 for place in places)}
     for key, (name, divisor) in kept.items():
         values = [rows[place].get(key) for place in places]

@@ -162,7 +162,7 @@ class Record(AsRead):
     """The record of a finished run, which has no path and no text.
 
     Attributes:
-        hash: of its settings; None of a run that was trained before there were records.
+        hash: of its settings.
         test: the scores as shares of 1.
         validation: the scores of the epoch that the run ended with; None without a validation part.
         n: records of the training part, mostly utterances.
@@ -176,8 +176,8 @@ class Record(AsRead):
     """
 
     name: str
-    hash: Optional[str]
-    results_version: Optional[int]
+    hash: str
+    results_version: int
     date: str
     corpus: str
     family: str
@@ -189,7 +189,6 @@ class Record(AsRead):
     holds_if: StatedBound
     delta: float
     n: int
-    ledger_end: Optional[LedgerEnd]
     epochs: int
     steps: int
     seconds: float
@@ -197,11 +196,11 @@ class Record(AsRead):
     machine: Machine
     corpus_files: Optional[Mapping[str, str]]
     settings: Mapping[str, Any]
+    ledger_end: Optional[LedgerEnd] = None
     by_epoch: Optional[Mapping[str, Tuple[Optional[float], ...]]] = None
     labels: Optional[Labels] = None
     written: Optional[Scores] = None
     is_counted: bool = field(default=False, compare=False)
-    LATER = {"ledger_end": None}
     LIMITS = {
         **{"results_version": _COUNT, "n": _FROM_1, "epochs": _COUNT, "steps": _COUNT},
         **{"delta": (LEAST_DELTA, 1), "seconds": _FROM_0, "workers": _FROM_1},

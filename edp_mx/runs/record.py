@@ -27,11 +27,9 @@ from edp_mx.runs.file_types import (
 from edp_mx.runs.ledger_evidence import END
 from edp_mx.runs.recount import privacy_of
 from edp_mx.runs.run_directory import RunDirectory
-from edp_mx.runs.written_settings import WrittenSettings
 from edp_mx.runtime.blas import cpuinfo
 from edp_mx.runtime.files import sha256_of
-from edp_mx.runtime.structured import structure, structure_file, unstructure
-from edp_mx.runtime.yaml_tree import leaves
+from edp_mx.runtime.structured import structure, unstructure
 from edp_mx.tasks.task import Task
 
 if TYPE_CHECKING:
@@ -130,45 +128,27 @@ def make_record(run: RunDirectory, config: ExperimentConfig, results: Dict[str, 
     Args:
         results: the content of `results.json`.
     """
-    from edp_mx.config import tree_of
-
-    settings = settings_of(config)
-    files = _corpus_files(config)
-    described = _described(run, structure(results, Results), tree_of(config))
-    return replace(
-        described,
-        machine=machine_of(run.load(Environment)),
-        hash=settings_hash(settings, described.workers),
-        results_version=RESULTS_VERSION,
-        corpus_files=None if files is None else keyed(files),
-        settings=settings,
-    )
-
-
-def _described(run: RunDirectory, results: Results, config: Mapping[str, Any]) -> Record:
-    """A record without a hash, from the files that a run of any version has."""
+    settings, files, workers = settings_of(config), _corpus_files(config), run.num_workers()
     privacy, environment, rows = run.load(Privacy), run.load(Environment), run.epochs()
-    task, written = run.task, structure_file(config, WrittenSettings, run.config)
-    if written.name is None or written.data is None or written.privacy is None:
-        raise UserError(f"{run.config} lacks name, data or privacy; it was cut or changed")
+    task, scores = run.task, structure(results, Results)
     return Record(
-        name=written.name,
-        hash=None,
-        results_version=None,
+        name=config.name,
+        hash=settings_hash(settings, workers),
+        results_version=RESULTS_VERSION,
         date=environment.started[:10],
-        corpus=written.data.corpus,
-        family=written.model.family,
-        mechanism=written.privacy.mechanism,
-        test=task.shares(results.test),
-        validation=_validation_scores(rows, written.training.checkpoint, task),
+        corpus=config.data.corpus,
+        family=config.model.family,
+        mechanism=config.privacy.mechanism,
+        test=task.shares(scores.test),
+        validation=_validation_scores(rows, config.training.checkpoint, task),
         **_of_privacy(privacy),
         epochs=len(rows),
         steps=privacy.steps // max(1, privacy.epochs) * len(rows),
-        seconds=round(results.training_seconds, 1),
-        workers=run.num_workers(),
-        machine=_machine(environment, None),
-        corpus_files=None,
-        settings={k: v for k, v in leaves(config) if not str(v).startswith("/")},  # no paths
+        seconds=round(scores.training_seconds, 1),
+        workers=workers,
+        machine=machine_of(environment),
+        corpus_files=None if files is None else keyed(files),
+        settings=settings,
         by_epoch=by_epoch(rows, task),
         labels=run.load(VocabularyLists).labels if run.has("vocabulary") else None,
     )
@@ -185,7 +165,7 @@ def _of_privacy(privacy: Privacy) -> Dict[str, Any]:
 
 
 def record_of(run: RunDirectory) -> Record:
-    """Return the record of a finished run; without a hash if it wrote none itself.
+    """Return the record of a finished run.
 
     Its ε are counted from the ledger (`is_counted`), and are not those that the record states. They
     are that only where the folder has neither a ledger nor `privacy.json`.
@@ -193,12 +173,7 @@ def record_of(run: RunDirectory) -> Record:
     Raises:
         UserError: no ε can be read from the ledger, or it is gone.
     """
-    if run.has("record"):
-        record = run.load(Record)
-    else:
-        record = _described(run, run.load(Results), run.settings())
-    if record.by_epoch is None and run.metrics.exists():
-        record = replace(record, by_epoch=by_epoch(run.epochs(), run.task))
+    record = run.load(Record)
     if run.has("generated"):
         record = replace(record, written=run.read("generated"))
     is_private = run.has("privacy") and record.mechanism != "none"
@@ -229,10 +204,7 @@ def _validation_scores(
 
 def machine_of(environment: Environment) -> Machine:
     """Return the machine of a record, from an `environment` that was made on this machine."""
-    return _machine(environment, cpuinfo().get("model name") or platform.processor())
-
-
-def _machine(of: Environment, processor: Optional[str]) -> Machine:
+    processor, of = cpuinfo().get("model name") or platform.processor(), environment
     return Machine(processor, of.machine, of.cores, of.python, of.packages, of.blas)
 
 
@@ -263,9 +235,8 @@ def record_to_keep(run: RunDirectory) -> Record:
     """Return the record of a finished run, with the ε of its ledger, as it is to be kept.
 
     Raises:
-        UserError: the run is not finished or has no record.
+        UserError: the run is not finished.
     """
-    if not run.has("results") or not run.has("record"):
-        what = "was trained before there were records" if run.has("results") else "is not finished"
-        raise UserError(f"{run.path} {what}: there is nothing to keep")
+    if not run.has("results"):
+        raise UserError(f"{run.path} is not finished: there is nothing to keep")
     return record_of(run)

@@ -40,9 +40,8 @@ class Found(NamedTuple):
 def collect(paths: Sequence[Path]) -> List[Found]:
     """Return what is at, or anywhere below, each path, without what is there twice.
 
-    A run that was trained before there were records is described without a hash. A record whose run
-    is there as well is left out: `is_counted` says that the ε of the one was counted from its
-    ledger, and is what the other states.
+    A record whose run is there as well is left out: `is_counted` says that the ε of the one was
+    counted from its ledger, and is what the other states.
     """
     found: Dict[str, Found] = {}
     for path in paths:
@@ -52,8 +51,7 @@ def collect(paths: Sequence[Path]) -> List[Found]:
             said = unstructure(each.record)
             said = {k: value for k, value in said.items() if k not in ADDED}
             key = run_id(each.record) if each.is_run else repr(sorted(said.items()))
-            if key not in found or (found[key].record.by_epoch is None and each.record.by_epoch):
-                found[key] = each
+            found.setdefault(key, each)
     return [each for each in found.values() if each.is_run or run_id(each.record) not in found]
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Dict, Mapping, Tuple
+from typing import Any, Dict, Mapping
 
 from edp_mx.data.fingerprint import is_same, keyed
 from edp_mx.dp.accounting.ledger import read_ledger
@@ -55,7 +55,7 @@ def write_start(
     """
     prints = {part: keyed(value) for part, value in fingerprints.items()}
     run.write("vocabulary", vocabulary)
-    begun = {"settings": _settings(run)[0], "fingerprints": prints}
+    begun = {"settings": _settings(run), "fingerprints": prints}
     run.write("environment", {**environment(num_workers), **begun})
 
 
@@ -70,11 +70,10 @@ def refuse_other_start(
     Raises:
         UserError: the settings, the corpus or the vocabulary differ, or the last is gone.
 
-    Edge cases: a run that an older version began names no settings; a fingerprint that another
-    machine keyed says nothing here.
+    Edge cases: a fingerprint that another machine keyed says nothing here.
     """
     begun = run.load(Environment)
-    if begun.settings not in (None, *_settings(run)):
+    if begun.settings != _settings(run):
         _refuse(run, f"{run.config.name} was changed since it was begun")
     for part, recorded in (begun.fingerprints or {}).items():
         if is_same(recorded, fingerprints[part]) is False:
@@ -85,14 +84,10 @@ def refuse_other_start(
         _refuse(run, "vocabulary.json is not the vocabulary of now")
 
 
-def _settings(run: RunDirectory) -> Tuple[str, str]:
-    """Hashes of the settings in `config.yaml`, which a key that is added later does not change.
-
-    The first leaves out what has no effect; the second is of the whole text, as older versions have
-    it.
-    """
+def _settings(run: RunDirectory) -> str:
+    """A hash of the settings in `config.yaml`, but for those without an effect."""
     kept = {key: value for key, value in leaves(run.settings()) if key not in NO_EFFECT}
-    return short_hash(sorted(kept.items())), short_hash(run.config.read_text(encoding="utf-8"))
+    return short_hash(sorted(kept.items()))
 
 
 def _refuse(run: RunDirectory, why: str) -> None:

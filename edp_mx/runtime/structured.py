@@ -52,12 +52,10 @@ class AsRead:
 
     Attributes:
         source: the mapping that it was read from; None if it was made otherwise.
-        LATER: the keys that older files lack, each with its value there.
         LIMITS: the least and the largest number that a field may have.
     """
 
     source: Any = None
-    LATER: Mapping[str, Any] = {}
     LIMITS: Mapping[str, Tuple[float, float]] = {}
 
     def __post_init__(self) -> None:
@@ -196,7 +194,7 @@ def _from_mapping(cls: type, converter: Converter) -> Any:
             raise TypeError(f"{value!r} is not a mapping of keys ({', '.join(names_of(cls))})")
         if not is_file:
             return build(value, kind)
-        made = build({**cls.LATER, **value}, kind)  # type: ignore[attr-defined]
+        made = build(value, kind)
         object.__setattr__(made, "source", value)
         return made
 

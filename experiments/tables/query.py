@@ -178,7 +178,7 @@ def _order(
     shared: Counter[str],
     attacked: Counter[str],
 ) -> Tuple[float, ...]:
-    version = max(record.results_version or 0 for record in measured.records)
+    version = max(record.results_version for record in measured.records)
     alike = sized[_size_of_model(measured.records[0])]
     methods = shared[but_for_privacy(measured.records[0])]
     attacks = sum(attacked[run_id(record)] for record in measured.records)

@@ -69,7 +69,7 @@ class Trainings:
         self._journal = folder / "journal.jsonl"
         self.failures = {} if is_retried else _failures_in(self._journal)
         places = [path for path in (folder, kept) if path.exists()]
-        self.records = [each.record for each in collect(places) if each.record.hash]
+        self.records = [each.record for each in collect(places)]
 
     def close(self) -> None:
         """Let another process work in the folder."""

@@ -1,7 +1,5 @@
 """What `train --check` foretells, with a budget and of a run to resume, and its quick form."""
 
-import hashlib
-import json
 import re
 import shutil
 
@@ -98,23 +96,6 @@ def test_the_quick_form_reads_no_corpus_and_refuses_what_is_not_there(monkeypatc
     said = edp_mx("train", "--resume", run, "--check-files", code=2).stderr
     assert "is shorter than the checkpoint's" in said
     assert "--check-files" in (ROOT / "launch" / "workers.sh").read_text()
-
-
-def test_a_run_from_before_a_key_without_effect_goes_on(run):
-    """Begun by a version without data.tokenizer, which wrote a hash of the whole configuration."""
-    config = run / "config.yaml"
-    lines = config.read_text().splitlines(keepends=True)
-    older = "".join(line for line in lines if not line.startswith("  tokenizer:"))
-    assert older.count("\n") == len(lines) - 1
-    config.write_text(older)
-    environment = read(run, "environment")
-    environment["settings"] = hashlib.sha256(repr(older).encode()).hexdigest()[:16]
-    (run / "environment.json").write_text(json.dumps(environment))
-    config.write_text(older.replace("epochs: 3", "epochs: 4"))
-    assert "was changed since" in edp_mx("train", "--resume", run, "--check", code=2).stderr
-    config.write_text(older)
-    edp_mx("train", "--resume", run)
-    assert (run / "results.json").exists()
 
 
 def test_a_resume_does_not_forget_what_was_released(run):

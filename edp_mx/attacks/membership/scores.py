@@ -16,8 +16,6 @@ from edp_mx.runtime.files import sha256_of
 from edp_mx.runtime.json_text import parse_json
 from edp_mx.runtime.npz import read_arrays
 
-FORMAT = 1
-
 
 @dataclass(frozen=True)
 class Origin:
@@ -31,11 +29,7 @@ class Origin:
     seed: int
     is_balanced: bool
     size: int = 0
-    member_part: str = "train"
-    non_member_part: str = "test"
-    reference_part: str = "validation"
     left_out: str = ""
-    format: int = FORMAT
 
 
 @dataclass(frozen=True, eq=False)

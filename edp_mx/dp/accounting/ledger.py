@@ -191,13 +191,7 @@ def read_ledger(path: PathLike) -> Ledger:
 def _plan_in(path: Path, head: Dict[str, Any]) -> Plan:
     """The plan in the first line."""
     try:
-        version = head.get("version")
-        if isinstance(version, int) and version < VERSION:
-            raise UserError(
-                f"a ledger of version {version}, which an older edp_mx wrote; only version "
-                f"{VERSION} can be counted"
-            )
-        if version != VERSION or not isinstance(head.get("plan"), dict):
+        if head.get("version") != VERSION or not isinstance(head.get("plan"), dict):
             raise UserError(f"not the head of a ledger of version {VERSION}")
         plan = Plan.from_dict(head["plan"])
         if plan.release is None:

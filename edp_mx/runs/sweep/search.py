@@ -52,7 +52,7 @@ class Sweep:
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         self._lock = locked(folder / ".lock")
         places = [path for path in (folder, *records) if path.exists()]
-        self._records = [each.record for each in collect(places) if each.record.hash]
+        self._records = [each.record for each in collect(places)]
         self._study = Study(
             config, folder, settings={**settings, "workers": workers}, is_retried=is_retried
         )

@@ -75,12 +75,6 @@ def test_the_one_before_a_damaged_one_is_used_and_the_log_says_so(tmp_path, capl
         newest_whole(path)
 
 
-def test_an_older_version_s_has_no_checksum_and_is_read(tmp_path):
-    path = tmp_path / "checkpoint.npz"
-    np.savez(path, number=1)
-    assert newest_whole(path) == path
-
-
 def test_a_disk_that_is_full_harms_none_of_them(tmp_path, monkeypatch):
     path = written(tmp_path, 1, 2)
     before = {found: found.read_bytes() for found in checkpoints(path)}

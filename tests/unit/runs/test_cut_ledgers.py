@@ -16,6 +16,7 @@ from support.records import lines_in
 
 from edp_mx import api
 from edp_mx.dp.accounting.ledger import LedgerFile, read_ledger
+from edp_mx.dp.checkpoint_file import write_checkpoint
 from edp_mx.errors import UserError
 from edp_mx.runs import recount as counted
 from edp_mx.runs.interrupted import resumes_with
@@ -122,7 +123,7 @@ def test_what_goes_on_after_its_last_checkpoint_stays_readable_and_what_is_cut_d
     cut(run, 3)  # six lines: the head, α, and three epochs
     mark = LedgerFile(run.ledger, SIX_EPOCHS).mark()
     facts = {"epochs": 3, "ledger_size": mark.size, "ledger_digest": mark.digest}
-    np.savez(run.checkpoint, **{f"facts/{key}": np.array(facts[key]) for key in facts})
+    write_checkpoint(run.checkpoint, {f"facts/{key}": np.array(facts[key]) for key in facts})
     LedgerFile(run.ledger, SIX_EPOCHS).append(SIX_EPOCHS.entry(3))
     z, delta = SIX_EPOCHS.noise_multiplier, SIX_EPOCHS.delta
     for said in (edp_mx("account", run.path), edp_mx("explain", run.path)):

@@ -9,6 +9,7 @@ import pytest
 from support.made_ledgers import plan_with, poisson_plan, write_plan
 
 from edp_mx.dp.accounting.guarantee import guarantee
+from edp_mx.dp.checkpoint_file import write_checkpoint
 from edp_mx.errors import UserError
 from edp_mx.runs.interrupted import after_interruption, has_begun, make_way, resumes_with
 from edp_mx.runs.run_directory import RunDirectory
@@ -26,7 +27,7 @@ def made(tmp_path, plan=None, entries=(), done=None):
         write_plan(run.ledger, plan, entries)
     if done is not None:
         run.write("environment", {"num_workers": 2})
-        np.savez(run.checkpoint, **{"facts/epochs": np.array(done)})
+        write_checkpoint(run.checkpoint, {"facts/epochs": np.array(done)})
     return run
 
 

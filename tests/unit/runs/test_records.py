@@ -6,15 +6,15 @@ from functools import partial
 from multiprocessing import get_context
 
 import pytest
-import yaml
 from support.commands import ROOT, edp_mx
-from support.records import PRIVACY, attack_of, changed, lines_in
+from support.records import attack_of, changed, lines_in
 
 from edp_mx.config import load_config
 from edp_mx.errors import UserError
 from edp_mx.reports.run_list import list_runs
 from edp_mx.runs import record as records
 from edp_mx.runs.attack_records import collect_attacks, keep_whole
+from edp_mx.runs.epoch_columns import by_epoch
 from edp_mx.runs.file_types import Record
 from edp_mx.runs.record import records_like, run_id, settings_hash, settings_of
 from edp_mx.runs.record_files import put_attacks, put_runs, read_lines
@@ -257,31 +257,18 @@ def test_what_lies_below_kept_records_is_not_among_them(tmp_path):
     assert found.place == tmp_path / "runs.jsonl" / f"a-{found.record.hash}-{run_id(made('a'))}"
 
 
-def test_a_record_without_epochs_gets_those_of_its_run_s_log(tmp_path):
-    old = made("a")
-    run = finished_run(tmp_path / "run", old)
-    keep_whole(run, tmp_path / "kept")
-    assert list(map(json.loads, lines_in(tmp_path / "kept")[0])) == [
-        unstructure(old)
-    ]  # there is no log either
-    rows = [{"epoch": i, "ser": 100 / (i + 1), "intent_accuracy": 1.0, "slot_f1": 1.0,
-             "loss": 1.23456 * i, "noise_multiplier": None,
-             "clipped_fraction": 0.5, "seconds": 3.0, "processor_seconds": None if i == 7 else 2.5}
+def test_a_record_has_sixty_epochs_of_its_run_s_log_at_most():
+    rows = [{"epoch": 1 + i, "ser": 100 / (i + 1), "loss": 1.23456 * i, "noise_multiplier": None,
+             "clipped_fraction": 0.5, "processor_seconds": None if i == 7 else 2.5}
             for i in range(200)]  # fmt: skip
-    run.metrics.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    for places in (["kept", "run"], ["run", "kept"]):
-        (found,) = collect([tmp_path / name for name in places])
-        kept = found.record.by_epoch
-        assert list(kept) == ["epoch", "loss", "validation_ser", "clipped_fraction",
-                              "processor_seconds"]  # fmt: skip
-        assert len(kept["epoch"]) == 60 and (kept["epoch"][0], kept["epoch"][-1]) == (1, 200)
-        assert list(kept["epoch"]) == sorted(set(kept["epoch"]))
-        for epoch, loss, ser in zip(kept["epoch"], kept["loss"], kept["validation_ser"]):
-            assert loss == pytest.approx(1.23456 * (epoch - 1), rel=1e-3)
-            assert ser == pytest.approx(1 / epoch, rel=1e-3)
-    keep_whole(run, tmp_path / "kept")
-    (line,) = lines_in(tmp_path / "kept")[0]
-    assert "by_epoch" in json.loads(line) and len(line) < 10_000
+    kept = by_epoch(rows, made().task)
+    assert list(kept) == ["epoch", "loss", "validation_ser", "clipped_fraction",
+                          "processor_seconds"]  # fmt: skip
+    assert len(kept["epoch"]) == 60 and (kept["epoch"][0], kept["epoch"][-1]) == (1, 200)
+    assert list(kept["epoch"]) == sorted(set(kept["epoch"]))
+    for epoch, loss, ser in zip(kept["epoch"], kept["loss"], kept["validation_ser"]):
+        assert loss == pytest.approx(1.23456 * (epoch - 1), rel=1e-3)
+        assert ser == pytest.approx(1 / epoch, rel=1e-3)
 
 
 def test_a_record_has_the_scores_of_what_was_written(tmp_path):
@@ -315,34 +302,6 @@ def test_the_table_fits_a_terminal(tmp_path):
     table = list_runs(collect([tmp_path]))
     assert all(len(line) <= 80 for line in table.splitlines()), table
     assert "nlu_" in table and "275.00" in table and "8ᵃ" in table
-
-
-def test_a_run_from_before_there_were_records_is_listed(tmp_path):
-    run = RunDirectory(tmp_path / "old")
-    config = {
-        "name": "old",
-        "data": {"corpus": "atis", "path": "/private/place"},
-        "model": {},
-        "privacy": {"mechanism": "none"},
-        "training": {"checkpoint": "best_on_validation"},
-    }
-    run.path.mkdir()
-    run.config.write_text(yaml.safe_dump(config))
-    rows = [{"epoch": 1 + i, "loss": 1.0, "seconds": 2.0, "ser": ser, "intent_accuracy": 90.0,
-             "slot_f1": 50.0} for i, ser in enumerate((40.0, 30.0, 35.0))]  # fmt: skip
-    run.metrics.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    run.write("environment", {"num_workers": 2, "started": "2025-01-02T03:04:05+0000"})
-    bounds = dict.fromkeys(("as_published", "holds", "holds_if"), INFINITE)
-    run.write("privacy", {**PRIVACY, **bounds, "delta": 0.1, "mechanism": "none"})
-    test = {"ser": 0.25, "intent_accuracy": 0.5, "slot_f1": 0.5}
-    run.write("results", {"test": test, "training_seconds": 7.04})
-    (found,) = collect([tmp_path])
-    assert found.record.hash is None and found.record.test == test
-    assert found.record.validation == {"ser": 0.3, "intent_accuracy": 0.9, "slot_f1": 0.5}
-    assert found.record.by_epoch["validation_ser"] == (0.4, 0.3, 0.35)
-    assert (found.record.epochs, found.record.steps, found.record.date) == (
-        3, 9, "2025-01-02")  # fmt: skip
-    assert "private" not in json.dumps(unstructure(found.record))
 
 
 def test_a_checkpoint_is_the_same_whoever_keyed_its_origin(tmp_path):

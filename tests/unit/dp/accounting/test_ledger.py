@@ -192,14 +192,11 @@ def test_a_damaged_line_is_refused_by_its_number(tmp_path, damage, message):
         assert str(path) in str(caught.value)
 
 
-@pytest.mark.parametrize(
-    "version, said",
-    [(2, "a ledger of version 2, which an older"), (4, "not the head of a ledger of version 3")],
-)
-def test_a_ledger_of_another_version_is_refused(tmp_path, version, said):
+@pytest.mark.parametrize("version", [2, 4])
+def test_a_ledger_of_another_version_is_refused(tmp_path, version):
     head = {"version": version, "plan": PLAN.to_dict()}
     (tmp_path / "l").write_bytes(Chain().add(head))
-    with pytest.raises(UserError, match=f"line 1: {said}"):
+    with pytest.raises(UserError, match="line 1: not the head of a ledger of version 3"):
         read_ledger(tmp_path / "l")
 
 
