@@ -139,7 +139,7 @@ class Origin:
 
     Attributes:
         name: of the run, the checkpoint or the file.
-        how: its privacy mechanism, or `UNKNOWN`, `GONE` (an older run) or `MERGED`.
+        how: its privacy mechanism, or `UNKNOWN`, `GONE` (a run that is) or `MERGED`.
         epsilon: that held; None for ∞, or where it is not known.
         words: where the model took its words from, as `data.vocabulary.source` has it.
         corpora: that were read; none where they are not known.

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, List, NamedTuple, Optional, Set, Tuple
+from typing import Any, List, NamedTuple, Optional, Tuple
 
-from edp_mx.config import ExperimentConfig, load_config
+from edp_mx.config import ExperimentConfig
 from edp_mx.data.corpus import Corpus
 from edp_mx.data.origin import (
     GONE,
@@ -14,14 +14,11 @@ from edp_mx.data.origin import (
     UNKNOWN,
     AtHand,
     Origin,
-    Read,
     corpora_of,
     read_origin,
-    sources_of,
 )
-from edp_mx.errors import UserError
 from edp_mx.models.checkpoints.huggingface import CONFIG
-from edp_mx.runs.file_types import Environment, Privacy
+from edp_mx.runs.file_types import Privacy
 from edp_mx.runs.run_directory import MODEL, RunDirectory
 
 Line = Tuple[Origin, ...]  # of descent, the nearest first
@@ -89,17 +86,12 @@ def _line_of_words(config: ExperimentConfig) -> Line:
     return (Origin(folder.name, UNKNOWN),) if is_gone else line
 
 
-def origin_of(folder: Path, seen: Optional[Set[Path]] = None) -> Line:
+def origin_of(folder: Path) -> Line:
     """Return the line of a run, or of a checkpoint in Hugging Face's layout, itself first.
 
-    Edge cases: of a run that an older version trained, as far as its files tell; one whose settings
-    are gone or cannot be read is `GONE`, and a checkpoint without a file of its origin `UNKNOWN`.
+    Edge cases: without the file of its origin, a checkpoint is `UNKNOWN`, and all else `GONE`.
     """
     folder = (folder / MODEL if (folder / MODEL / CONFIG).is_file() else folder).resolve()
-    seen = set() if seen is None else seen
-    if folder in seen:
-        return ()
-    seen.add(folder)
     run, line = RunDirectory(folder), read_origin(folder / ORIGIN)
     if line and run.weights.exists():  # ε was not known when the run began
         return (replace(line[0], epsilon=_epsilon_of(run)), *line[1:])
@@ -107,42 +99,13 @@ def origin_of(folder: Path, seen: Optional[Set[Path]] = None) -> Line:
         return line
     if (folder / CONFIG).is_file() and not run.config.is_file():
         return (Origin(_name_of(folder), UNKNOWN),)
-    return _of_older_run(run, seen)
-
-
-def _of_older_run(run: RunDirectory, seen: Set[Path]) -> Line:
-    """The line of a run that wrote down no origin, from its settings."""
-    name = run.path.name
-    try:
-        config = load_config(run.config)
-    except (UserError, OSError):
-        return (Origin(name, GONE),)
-    origin = Origin(
-        name=name,
-        how=config.privacy.mechanism,
-        epsilon=_epsilon_of(run),
-        words=config.data.vocabulary.source,
-        corpora=(_read_by(run, config), *sources_of(config.data.path)),
-    )
-    start = config.model.start_from or getattr(config.model, "checkpoint", None)
-    rest = () if start is None else origin_of(Path(start), seen)
-    return (origin, *_vectors(config), *rest)
+    return (Origin(folder.name, GONE),)
 
 
 def _vectors(config: ExperimentConfig) -> Line:
     """The word vectors that a model starts from; they are no step in the line of its words."""
     path = config.data.embeddings.path
     return () if path is None else (Origin(Path(path).name, UNKNOWN, words="checkpoint"),)
-
-
-def _read_by(run: RunDirectory, config: ExperimentConfig) -> Read:
-    """The corpus of an older run, without a sample of its texts, and without a salt."""
-    read = Read.of(config.data, salt="")
-    parts = run.load(Environment).fingerprints if run.has("environment") else None
-    part = (parts or {}).get("train")
-    if part is None:
-        return read
-    return replace(read, part=part["digest"]) if part["key"] == read.key else read
 
 
 def _epsilon_of(run: RunDirectory) -> Optional[float]:

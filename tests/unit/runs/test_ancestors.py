@@ -1,20 +1,23 @@
 """Whose utterances a model brings along from the runs that it descends from."""
 
 import json
+from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
 
 from edp_mx.config import load_config
 from edp_mx.data.corpus import load_corpus
-from edp_mx.data.fingerprint import fingerprint, keyed
+from edp_mx.data.fingerprint import fingerprint
 from edp_mx.data.labels import LabelsConfig
+from edp_mx.data.origin import ORIGIN, write_origin
 from edp_mx.data.utterance import Utterance
 from edp_mx.data.vocabulary import Vocabulary, VocabularyConfig
 from edp_mx.dp.accounting.samplers import Sizes
 from edp_mx.errors import UserError
-from edp_mx.runs.ancestors import brought_along
+from edp_mx.runs.ancestors import brought_along, origin_of_run
 from edp_mx.runs.plan import plan_for
+from edp_mx.runs.run_directory import RunDirectory
 
 MINE, OTHER = "{corpus: mine, path: PLACE/mine.jsonl}", "{corpus: other, path: PLACE/other.jsonl}"
 DRAWS = SimpleNamespace(sizes=Sizes(3200, 32, 1, 1.0, 100))
@@ -37,13 +40,15 @@ def settings_of(place, data, *, start=None, words="train", more="split: 80/10/10
     return f"data: {data}\nmodel: {{{model}}}\n"
 
 
-def write_run(place, name, data, *, part=None, **rest):
+def write_run(place, name, data, *, part="another", key=None, **rest):
     """Write what is looked at of a run; `part`: the fingerprint of its training part."""
-    (place / name).mkdir(exist_ok=True)
-    (place / name / "config.yaml").write_text(settings_of(place, data, **rest))
-    if part is not None:
-        environment = {"num_workers": 1, "fingerprints": {"train": part}}
-        (place / name / "environment.json").write_text(json.dumps(environment))
+    run = RunDirectory(place / name)
+    run.path.mkdir(exist_ok=True)
+    run.config.write_text(settings_of(place, data, **rest))
+    this, *line = origin_of_run(run, load_config(run.config), SimpleNamespace(train=[]))
+    read = this.corpora[0].with_part(part)
+    this = replace(this, corpora=(replace(read, key=key or read.key),))
+    write_origin(run.path / ORIGIN, [this, *line])
 
 
 def configured(place, data=MINE, *overrides, start="first", words="checkpoint", **rest):
@@ -101,6 +106,7 @@ def test_a_detour_by_another_corpus_is_seen(place, words, are_own):
     write_run(place, "second", OTHER, start="first", words=words)
     assert brought(place, start="second") == (True, are_own)
     write_run(place, "first", "{corpus: third, path: PLACE/third.jsonl}")
+    write_run(place, "second", OTHER, start="first", words=words)
     assert brought(place, start="second") == (False, False)
 
 
@@ -109,13 +115,8 @@ def test_a_run_that_is_gone_may_have_been_trained_on_anything(place):
     assert brought(place, start="second") == (True, True)
     (place / "first").mkdir()
     (place / "first" / "config.json").write_text("{}")  # a checkpoint in Hugging Face's layout
-    assert brought(place, start="second") == (False, False)
-
-
-def test_runs_that_start_from_each_other_come_to_an_end(place):
-    write_run(place, "first", OTHER, start="second", words="checkpoint")
     write_run(place, "second", OTHER, start="first", words="checkpoint")
-    assert brought(place) == (False, False)
+    assert brought(place, start="second") == (False, False)
 
 
 def test_a_corpus_is_the_same_by_its_name_its_path_and_the_folder_that_holds_it(place, monkeypatch):
@@ -126,7 +127,7 @@ def test_a_corpus_is_the_same_by_its_name_its_path_and_the_folder_that_holds_it(
     (place / "mine.jsonl").rename(folder / "train.jsonl")
     paths = [f"{{corpus: c{i}, path: {p}}}" for i, p in enumerate((folder, folder / "train.jsonl"))]
     for one in ("{corpus: atis}", *paths):
-        write_run(place, "first", one, part=keyed("of another split"), more="split_seed: 1")
+        write_run(place, "first", one, more="split_seed: 1")
         for other in ("{corpus: atis}", *paths):
             config = configured(place, other)
             assert brought_along(config, SimpleNamespace(train=[])).is_own, (one, other)
@@ -136,15 +137,14 @@ def test_a_corpus_is_the_same_by_its_name_its_path_and_the_folder_that_holds_it(
 def test_the_name_decides_where_no_texts_can_be_compared(place):
     """The corpus lies elsewhere now; another training part may be another split of it."""
     ours = fingerprint(load_corpus(configured(place).data).train)
-    unknown = {"key": "0" * 16, "digest": "0" * 32}  # keyed on another machine
-    for name, part, is_own in [
-        ("mine", None, True), ("mine", unknown, True), ("mine", keyed("another"), True),
-        ("merged", None, False), ("merged", unknown, False), ("merged", keyed("another"), False),
-        ("merged", keyed(ours), True),
+    for name, part, key, is_own in [
+        ("mine", "another", None, True), ("merged", "another", None, False),
+        ("mine", ours, "of another machine", True), ("merged", ours, "of another machine", False),
+        ("merged", ours, None, True),
     ]:  # fmt: skip
-        (place / "first" / "environment.json").unlink(missing_ok=True)
-        write_run(place, "first", f"{{corpus: {name}, path: /elsewhere/{name}.jsonl}}", part=part)
-        assert brought(place) == (is_own, is_own), (name, part)
+        data = f"{{corpus: {name}, path: /elsewhere/{name}.jsonl}}"
+        write_run(place, "first", data, part=part, key=key)
+        assert brought(place) == (is_own, is_own), (name, part, key)
 
 
 def test_pieces_from_the_folder_of_a_model_bring_what_that_was_trained_on(place):
@@ -156,6 +156,7 @@ def test_pieces_from_the_folder_of_a_model_bring_what_that_was_trained_on(place)
     assert brought_along(config, corpus)[:2] == (False, True)
     write_run(place, "first", OTHER)
     assert brought_along(config, corpus)[:2] == (False, False)
-    (place / "first" / "config.yaml").unlink()
+    for name in ("config.yaml", ORIGIN):
+        (place / "first" / name).unlink()
     said = ("words", "first, whose training text nobody here knows", None)
     assert brought_along(config, corpus) == (False, False, (said,))

@@ -10,6 +10,7 @@ from support.cli import printed
 from support.made_ledgers import plan_with, poisson_plan
 
 from edp_mx.config import load_config
+from edp_mx.data.origin import ORIGIN, Origin, Read, write_origin
 from edp_mx.dp.accounting.counting import count_what_holds
 from edp_mx.dp.accounting.coverage import PRIVATE_INPUTS, Declaration
 from edp_mx.dp.accounting.guarantee import guarantee
@@ -343,7 +344,7 @@ def test_a_target_is_refused_for_a_model_that_starts_from_a_run_on_the_same_corp
     """Its words and weights have learned from the utterances that ε is to hide."""
     first = tmp_path / "first"
     first.mkdir()
-    (first / "config.yaml").write_text("data: {corpus: atis}")
+    write_origin(first / ORIGIN, [Origin("first", "none", corpora=(Read("atis"),))])
     (tmp_path / "c.yaml").write_text("training: {epochs: 4}")
     settings = [f"model.start_from={first}", "privacy.mechanism=dp_sgd", "privacy.target_epsilon=8"]
     config = load_config(tmp_path / "c.yaml", settings)
@@ -351,7 +352,7 @@ def test_a_target_is_refused_for_a_model_that_starts_from_a_run_on_the_same_corp
         planned(config)
     granted = load_config(tmp_path / "c.yaml", [*settings, "privacy.assume_public=[start]"])
     assert planned(granted).private_inputs == ("start",)
-    (first / "config.yaml").write_text("data: {corpus: snips}")
+    write_origin(first / ORIGIN, [Origin("first", "none", corpora=(Read("snips"),))])
     assert planned(config).private_inputs == ()
 
 
