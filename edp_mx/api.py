@@ -24,9 +24,7 @@ Run = Union[PathLike, "TrainedRun"]
 
 
 def train(
-    *configs: PathLike,
-    settings: Optional[Mapping[str, Any]] = None,
-    run: Optional[PathLike] = None,
+    *configs: PathLike, settings: Optional[Mapping[str, Any]] = None, run: Optional[PathLike] = None
 ) -> TrainedRun:
     """Train with the workers of this job, and return the trained run.
 

@@ -98,10 +98,7 @@ def load_config(files: Files, overrides: Overrides = (), *, kind: Any = Experime
     """
     paths = [files] if isinstance(files, (str, os.PathLike)) else list(files)
     return read_settings(
-        [Path(path) for path in paths],
-        overrides,
-        kind=kind,
-        complete=_adopt_sizes,
+        [Path(path) for path in paths], overrides, kind=kind, complete=_adopt_sizes
     )
 
 

@@ -28,10 +28,7 @@ SEED = os.environ.get("EDP_MX_TEST_SEED")
 
 # A busy machine is no failure: how long an example takes says nothing about what it shows.
 settings.register_profile(
-    "edp_mx",
-    deadline=None,
-    derandomize=SEED is None,
-    suppress_health_check=[HealthCheck.too_slow],
+    "edp_mx", deadline=None, derandomize=SEED is None, suppress_health_check=[HealthCheck.too_slow]
 )
 settings.load_profile("edp_mx")
 

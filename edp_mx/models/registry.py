@@ -9,12 +9,7 @@ from edp_mx.models.encoder import Family, ModelConfig
 from edp_mx.models.gpt2 import encoder as gpt2
 
 FAMILIES: Dict[str, Family] = {
-    family.name: family
-    for family in (
-        clc.FAMILY,
-        bert_encoder.FAMILY,
-        gpt2.FAMILY,
-    )
+    family.name: family for family in (clc.FAMILY, bert_encoder.FAMILY, gpt2.FAMILY)
 }
 
 

@@ -8,15 +8,7 @@ from typing import Any, List, NamedTuple, Optional, Tuple
 
 from edp_mx.config import ExperimentConfig
 from edp_mx.data.corpus import Corpus
-from edp_mx.data.origin import (
-    GONE,
-    ORIGIN,
-    UNKNOWN,
-    AtHand,
-    Origin,
-    corpora_of,
-    read_origin,
-)
+from edp_mx.data.origin import GONE, ORIGIN, UNKNOWN, AtHand, Origin, corpora_of, read_origin
 from edp_mx.models.checkpoints.huggingface import CONFIG
 from edp_mx.runs.file_types import Privacy
 from edp_mx.runs.run_directory import MODEL, RunDirectory

@@ -5,7 +5,6 @@ from __future__ import annotations
 import difflib
 import fnmatch
 import json
-import math
 from pathlib import Path
 from typing import Any, Callable, Dict, Iterable, Iterator, List, NamedTuple, Sequence, Tuple
 
@@ -131,17 +130,12 @@ def _is_like(value: Any, wanted: str) -> bool:
         return fnmatch.fnmatchcase(said, wanted)
 
 
-def _epsilon(record: Record) -> float:
-    log10 = record.holds.log10_epsilon
-    return math.inf if log10 is None else log10
-
-
 SORTS: Dict[str, Callable[[Record], Any]] = {  # the best, the first or the newest on top
     "name": lambda record: record.name,
     "date": lambda record: -int(record.date.replace("-", "") or 0),
     "score": lambda record: record.task.cost(record.test),
     "validation": validation_cost,
-    "epsilon": _epsilon,
+    "epsilon": lambda record: record.holds.number.log,
     "seconds": lambda record: record.seconds,
 }
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 import logging
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Callable, List, Mapping, Optional, Sequence, Tuple
+from typing import Any, Callable, Iterable, List, Mapping, Optional, Sequence, Tuple
 
 import mxnet as mx
 import numpy as np
 
 from edp_mx.config import ExperimentConfig, load_config
+from edp_mx.data.batching import Batch
 from edp_mx.data.corpus import load_corpus
 from edp_mx.data.encoding import EncodedCorpus, evaluation_batches
 from edp_mx.data.fingerprint import fingerprint, is_same
@@ -73,23 +74,27 @@ class TrainedRun:
         task = self.task
         if not isinstance(task, LabellingTask):
             raise UserError(f"task: {task.name} has no labels; leave out --by-label")
-        size = self.config.training.evaluation_batch_size
-        batches = evaluation_batches(self._encode(utterances), size)
-        shown = progress(batches, "scoring", -(-len(utterances) // size))
-        found = task.labelled(utterances, self.model.guesses(shown), self.vocabulary)
+        batches = self._batches(utterances, progress, "scoring")
+        found = task.labelled(utterances, self.model.guesses(batches), self.vocabulary)
         return task.evaluate(utterances, found), found
 
     def label_scores(
         self, utterances: Sequence[Utterance], progress: Progress = no_progress
     ) -> np.ndarray:
         """Return the scores of all labels, (N, I)."""
-        size = self.config.training.evaluation_batch_size
-        batches = evaluation_batches(self._encode(utterances), size)
-        shown = progress(batches, "confidence", -(-len(utterances) // size))
         scores = np.empty((len(utterances), len(self.vocabulary.intents)), np.float32)
-        for batch, _, found in self.model.outputs(shown):
+        for batch, _, found in self.model.outputs(
+            self._batches(utterances, progress, "confidence")
+        ):
             scores[batch.indices] = found
         return scores
+
+    def _batches(
+        self, utterances: Sequence[Utterance], progress: Progress, what: str
+    ) -> Iterable[Batch]:
+        size = self.config.training.evaluation_batch_size
+        batches = evaluation_batches(self._encode(utterances), size)
+        return progress(batches, what, -(-len(utterances) // size))
 
     def set_answering(self, overrides: Sequence[str]) -> None:
         """Have the model answer by settings of its own, such as `beams=4`."""

@@ -50,8 +50,7 @@ def train(settings, part, folder):
 
 
 @pytest.mark.parametrize(
-    "part",
-    [pytest.param(each, marks=[pytest.mark.slow] * (each != QUICK)) for each in PARTS],
+    "part", [pytest.param(each, marks=[pytest.mark.slow] * (each != QUICK)) for each in PARTS]
 )
 def test_two_workers_train_as_one(part, tmp_path):
     (tmp_path / "run.yaml").write_text(SETTINGS)

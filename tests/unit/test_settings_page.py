@@ -39,9 +39,7 @@ def test_it_is_up_to_date():
 
 @pytest.mark.parametrize(
     "config",
-    [
-        *(ExperimentConfig(model=family.config()) for family in FAMILIES.values()),
-    ],
+    [*(ExperimentConfig(model=family.config()) for family in FAMILIES.values())],
     ids=[*FAMILIES],
 )
 def test_each_setting_that_a_run_writes_down_is_on_the_page(config):

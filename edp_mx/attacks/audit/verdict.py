@@ -9,10 +9,7 @@ from edp_mx.dp.accounting.bound import Bound
 from edp_mx.dp.accounting.lognumber import log_of
 
 SUBJECTS = {"step": "one step", "one-run": "the run"}
-CLAIMS = {
-    "published": "the published accounting",
-    "holds": "the accounting that holds",
-}
+CLAIMS = {"published": "the published accounting", "holds": "the accounting that holds"}
 
 
 @dataclass(frozen=True)

@@ -63,13 +63,9 @@ def attack_by_canaries(
         )
     write_text(folder / "config.yaml", dump_config(config))
     write_arrays(folder / "losses.npz", losses, compress=True)
+    said = ("tokens", "slots", "intent")
     inserted = [
-        {
-            "tokens": canary.utterance.tokens,
-            "slots": canary.utterance.slots,
-            "intent": canary.utterance.intent,
-            "repeats": canary.repeats,
-        }
+        {**{key: getattr(canary.utterance, key) for key in said}, "repeats": canary.repeats}
         for canary in canaries
     ]
     write_json(folder / "canaries.json", {"settings": asdict(settings), "canaries": inserted})

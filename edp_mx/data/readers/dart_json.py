@@ -18,10 +18,6 @@ from edp_mx.runtime.json_text import read_json
 _PART = re.compile(r"(train|dev|test)\.json$")
 
 
-def _is_of_dart(file: Path) -> bool:
-    return file.name.startswith("dart-")
-
-
 def _part_of(file: Path) -> str:
     part = _PART.search(file.name)
     return part[1] if part else file.name
@@ -87,5 +83,10 @@ def _part(record: Any, key: str, place: str) -> List[Any]:
     return value
 
 
-_find = partial(file_or_folder, suffixes=(".json",), is_one=_is_of_dart, part_of=_part_of)
+_find = partial(
+    file_or_folder,
+    suffixes=(".json",),
+    is_one=lambda file: file.name.startswith("dart-"),
+    part_of=_part_of,
+)
 FORMAT = Format("dart_json", "dart-v1.1.1-full-train.json", _find, _read)

@@ -18,18 +18,8 @@ _FILES = "dialogues_*.json"
 MOST_OF_A_TURN, MOST_SPANS = 2**16, 100  # characters; slots
 CONTEXT = 3  # turns before one of the system's
 # What a turn does, where it announces no intent: the first of these.
-_ACTS = (
-    "NEGATE_INTENT",
-    "AFFIRM_INTENT",
-    "REQUEST_ALTS",
-    "SELECT",
-    "REQUEST",
-    "NEGATE",
-    "AFFIRM",
-    "INFORM",
-    "THANK_YOU",
-    "GOODBYE",
-)
+_ACTS = ("NEGATE_INTENT", "AFFIRM_INTENT", "REQUEST_ALTS", "SELECT", "REQUEST", "NEGATE", "AFFIRM",
+         "INFORM", "THANK_YOU", "GOODBYE")  # fmt: skip
 
 
 class Span(NamedTuple):

@@ -114,7 +114,8 @@ class _Decoder:
         self._step, self._decoding = step, decoding
 
     def __call__(self, pieces: mx.nd.NDArray, states: Any) -> Tuple[mx.nd.NDArray, Past]:
-        scores, past = states if isinstance(states, tuple) else self._step(_column(pieces), states)
+        column = pieces.reshape((-1, 1)).astype("int32")
+        scores, past = states if isinstance(states, tuple) else self._step(column, states)
         return (scores if self._decoding.temperature == 0 else self._cut(scores)), past
 
     def _cut(self, scores: mx.nd.NDArray) -> mx.nd.NDArray:
@@ -131,10 +132,6 @@ class _Decoder:
             ordered[reached] = _NEVER
         np.put_along_axis(found, order, ordered, axis=1)
         return mx.nd.array(found, ctx=scores.context, dtype="float32")
-
-
-def _column(pieces: mx.nd.NDArray) -> mx.nd.NDArray:
-    return pieces.reshape((-1, 1)).astype("int32")
 
 
 def _without(pieces: List[int], end: int) -> List[int]:

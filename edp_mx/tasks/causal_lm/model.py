@@ -70,10 +70,7 @@ class CausalLM(TaskModel):
             yield np.array([loss, right, (targets >= 0).sum()])
 
     def answers(
-        self,
-        batches: Iterable[Batch],
-        asked: Sequence[Utterance],
-        vocabulary: Vocabulary,
+        self, batches: Iterable[Batch], asked: Sequence[Utterance], vocabulary: Vocabulary
     ) -> Iterator[Tuple[int, Continued]]:
         """See `TaskModel`: what comes behind a text, as `answering` says."""
         assert vocabulary.tokenizer is not None

@@ -19,20 +19,12 @@ run = partial(cli.run, "data")
 def test_make_writes_a_corpus_that_says_what_it_is(tmp_path, capsys):
     out = tmp_path / "health"
     assert run("make", "health", "--size", "300", "--out", str(out), "--seed", "5") == 0
-    assert sorted(path.name for path in out.iterdir()) == [
-        "README.md",
-        "corpus.json",
-        "utterances.jsonl",
-    ]
+    names = {path.name for path in out.iterdir()}
+    assert names == {"README.md", "corpus.json", "utterances.jsonl"}
     sha256 = hashlib.sha256((out / "utterances.jsonl").read_bytes()).hexdigest()
     facts = json.loads((out / "corpus.json").read_text())
-    assert facts == {
-        "synthetic": True,
-        "corpus": "health",
-        "size": 300,
-        "seed": 5,
-        "sha256": sha256,
-    }
+    made = {"corpus": "health", "size": 300, "seed": 5, "sha256": sha256}
+    assert facts == {"synthetic": True, **made}
     readme = (out / "README.md").read_text()
     assert sha256 in readme and "make health --size 300 --seed 5" in readme
     assert read_utterances(out) == list(make_utterances("health", size=300, seed=5))
@@ -44,9 +36,8 @@ def test_make_writes_a_corpus_that_says_what_it_is(tmp_path, capsys):
 def test_make_again_gives_the_same_bytes_and_spares_other_files(tmp_path):
     for out in ("a", "a", "b"):
         run("make", "video", "--size", "200", "--out", str(tmp_path / out))
-    assert (tmp_path / "a/utterances.jsonl").read_bytes() == (
-        tmp_path / "b/utterances.jsonl"
-    ).read_bytes()
+    made, again = ((tmp_path / out / "utterances.jsonl").read_bytes() for out in "ab")
+    assert made == again
     (tmp_path / "b" / "mine.txt").write_text("mine")
     with pytest.raises(UserError, match="holds something else"):
         run("make", "video", "--size", "200", "--out", str(tmp_path / "b"))
@@ -93,12 +84,7 @@ def test_describe_tells_counts_and_examples(tmp_path, capsys):
 
 
 def test_describe_counts_copies_and_what_is_cut(tmp_path, capsys):
-    texts = ["call mum", "Call mum", "call Mum"] + [
-        "hang up",
-        "hang up",
-        "play " * 64,
-        "play " * 65,
-    ]
+    texts = ["call mum", "Call mum", "call Mum", "hang up", "hang up", "play " * 64, "play " * 65]
     lines = [{"tokens": text.split(), "slots": ["O"] * len(text.split()), "intent": "x"}
              for text in texts]  # fmt: skip
     lines[0]["user"] = lines[3]["user"] = "ann"

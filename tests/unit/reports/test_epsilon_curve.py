@@ -6,6 +6,7 @@ import math
 import matplotlib.image
 import numpy as np
 import pytest
+from support.releases import release_with
 
 from edp_mx.dp.accounting.accountants import count_with
 from edp_mx.dp.accounting.bound import unbounded
@@ -15,24 +16,16 @@ from edp_mx.dp.accounting.entries import Entry
 from edp_mx.dp.accounting.events import Composition, Event
 from edp_mx.dp.accounting.guarantee import guarantee
 from edp_mx.dp.accounting.plan import Plan
-from edp_mx.dp.accounting.release import Release
 from edp_mx.reports import epsilon_curve
 from edp_mx.reports.epsilon_curve import curve_of, plot_curve
 from edp_mx.reports.figures import BLUE, VERMILION
 
 
 def plan(epochs, decay=None, sampler="shuffle", z=2.0, sample_rate=1.0, **changes):
-    release = Release(
-        unit="micro_batch",
-        num_workers=8,
-        micro_batch_size=8,
-        max_grad_norm=1.0,
-        layer_scales=(1.0,),
-        adjacency="replace_one",
-        variant="published",
-        sampler=sampler,
+    release = release_with(
+        num_workers=8, micro_batch_size=8, variant="published", sampler=sampler,
         sample_rate=sample_rate,
-    )
+    )  # fmt: skip
     return Plan(release, z, decay or Decay(), epochs, delta=1e-5, **changes)
 
 
@@ -121,17 +114,10 @@ def test_beyond_a_double_the_logarithm_is_drawn(tmp_path):
 
 def repeated():
     """A run of Poisson steps with DP-SGD whose second epoch was interrupted and repeated."""
-    release = Release(
-        unit="utterance",
-        num_workers=1,
-        micro_batch_size=16,
-        max_grad_norm=1.0,
-        layer_scales=(1.0,),
-        adjacency="zero_out",
-        variant="calibrated",
-        sampler="poisson",
-        sample_rate=0.05,
-    )
+    release = release_with(
+        unit="utterance", num_workers=1, micro_batch_size=16, adjacency="zero_out",
+        sampler="poisson", sample_rate=0.05,
+    )  # fmt: skip
     drawn = Plan(release, 0.9, Decay(), 6, delta=1e-5, steps_per_epoch=20)
     entries = [*drawn.entries()[:2], *drawn.entries()[1:]]
     return drawn, entries

@@ -7,13 +7,11 @@ import pytest
 
 from edp_mx.config import dump_config, load_config
 from edp_mx.data.corpus import load_corpus
-from edp_mx.data.fingerprint import fingerprint, keyed
 from edp_mx.dp.weights import save_weights
 from edp_mx.errors import UserError
 from edp_mx.models import lora
 from edp_mx.models.label_names import most_alike
 from edp_mx.models.rgp import RGP
-from edp_mx.runs.ancestors import brought_along
 from edp_mx.runs.build import start_for
 from edp_mx.runs.prepare import prepare_corpus
 from edp_mx.runtime.distributed import start
@@ -102,35 +100,6 @@ def test_a_run_whose_sizes_are_settled_does_not_read_its_start_again(tmp_path, r
     (tmp_path / "saved.yaml").write_text(dump_config(settled))
     (folder / "config.yaml").write_text("torn: [")
     assert load_config(tmp_path / "saved.yaml").model == settled.model
-
-
-@pytest.mark.parametrize(
-    ("corpus", "seed", "is_own"),
-    [("communication", 0, True), ("communication", 1, False), ("health", 0, False)],
-)
-def test_a_start_on_the_same_corpus_makes_epsilon_infinite(tmp_path, run, corpus, seed, is_own):
-    folder, _ = run(CLC)
-    settings = SETTINGS.format(corpus=corpus, words="checkpoint", rarest=1,
-                               model=CLC.replace("START", str(folder)))  # fmt: skip
-    (tmp_path / "again.yaml").write_text(settings)
-    config = load_config(tmp_path / "again.yaml", [f"data.split_seed={seed}", "data.size=60"])
-    assert brought_along(config, load_corpus(config.data)).is_own == is_own
-
-
-def test_a_start_on_the_same_training_part_is_known_by_its_fingerprint(tmp_path, run):
-    """Also where the corpus lies elsewhere under another name."""
-    folder, _ = run(CLC)
-    lines = [{"tokens": [f"a{i}"], "slots": ["O"], "intent": "x"} for i in range(100)]
-    (tmp_path / "mine.jsonl").write_text("\n".join(map(json.dumps, lines)))
-    (tmp_path / "again.yaml").write_text("data: {corpus: mine, split: 80/10/10}")
-    settings = [f"data.path={tmp_path / 'mine.jsonl'}", f"model.start_from={folder}"]
-    config = load_config(tmp_path / "again.yaml", settings)
-    corpus = load_corpus(config.data)
-    assert not brought_along(config, corpus).is_own
-    for text, is_own in (("another", False), (fingerprint(corpus.train), True)):
-        environment = {"num_workers": 1, "fingerprints": {"train": keyed(text)}}
-        (folder / "environment.json").write_text(json.dumps(environment))
-        assert brought_along(config, corpus).is_own == is_own
 
 
 def test_words_go_by_their_names_and_heads_by_their_labels(tmp_path, run, caplog):

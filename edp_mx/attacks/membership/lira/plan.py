@@ -8,11 +8,10 @@ from pathlib import Path
 from typing import Any, Dict, List, Tuple
 
 import numpy as np
-import yaml
 
 from edp_mx.attacks.membership.lira.likelihood import draw_further, draw_halves
 from edp_mx.attacks.membership.scores import MembershipScores
-from edp_mx.config import ExperimentConfig, dump_config, read_dumped, tree_of
+from edp_mx.config import ExperimentConfig, dump_config
 from edp_mx.data.corpus import Corpus, load_corpus
 from edp_mx.data.strata import folded_text
 from edp_mx.data.utterance import Utterance
@@ -25,7 +24,7 @@ from edp_mx.runs.run_directory import RunDirectory
 from edp_mx.runtime.files import write_text
 from edp_mx.runtime.json_text import parse_json
 from edp_mx.runtime.npz import read_arrays
-from edp_mx.runtime.yaml_tree import leaves
+from edp_mx.runtime.yaml_tree import leaves, load
 
 
 @dataclass(frozen=True, eq=False)
@@ -117,16 +116,9 @@ def ensure_plan(
 
 
 def _decisive(about: Dict[str, Any]) -> Dict[str, Any]:
-    """The request of a plan, without settings that have no effect; new settings are filled in.
-
-    Also of an older version, whose configuration lacks keys that were added since then.
-    """
-    try:
-        config = read_dumped(about["config"])
-    except (KeyError, TypeError, ValueError, yaml.YAMLError, UserError):
-        return about  # it is equal to none but itself
-    settings = {k: value for k, value in leaves(tree_of(config)) if k not in NO_EFFECT}
-    return {**about, "config": settings}
+    """The request of a plan, without settings that have no effect."""
+    settings = leaves(load(about["config"]))
+    return {**about, "config": {k: value for k, value in settings if k not in NO_EFFECT}}
 
 
 def _build_plan(

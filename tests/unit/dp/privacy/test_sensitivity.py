@@ -101,8 +101,7 @@ def test_one_unit_moves_the_sum_by_the_clipping_norm_at_most(rule, others, one, 
     """Whatever its gradient is, and the others' are: in the scaled space."""
     flat = flat_of(SHAPES)
     clipping = LoopClipping(
-        flat=flat,
-        release=release_with(max_grad_norm=c, layer_scales=SCALES, clip_rule=rule),
+        flat=flat, release=release_with(max_grad_norm=c, layer_scales=SCALES, clip_rule=rule)
     )
     units = [losses_with(flat, put(flat, gradient)) for gradient in others]
     without = taken(clipping.clip(units))
