@@ -271,7 +271,6 @@ def verdict(chain: Chain, reference: Path) -> List[str]:
 
 
 def page(kills: List[Kill], chains: List[List[str]], command: str) -> str:
-    """The page of results."""
     rows = [
         [str(i), k.mechanism, k.victim, k.at, f"{k.seconds:.1f}", k.goes_on]
         for i, k in enumerate(kills, 1)

@@ -175,7 +175,6 @@ def judge(samples: Sequence[Sample]) -> List[Verdict]:
 
 
 def describe(by_worker: Sequence[Sequence[Sample]], steps: int, *, minutes: float) -> str:
-    """Return the page."""
     rows = [
         [
             *(str(rank), v.name, f"{v.median:.2f}"),

@@ -1,4 +1,4 @@
-"""Add the records below a folder, each in a file of its own or in a run, to the files of results/.
+"""Add the records below a folder, of runs there or kept ones, to the files of results/.
 
 Such as another clone has kept: a line for each run that is not there yet, and for each attack.
 """

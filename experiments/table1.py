@@ -106,7 +106,6 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _request(arguments: argparse.Namespace) -> Request:
-    """Return the request of the options."""
     workers = workers_of(arguments, "experiments.table1")
     if arguments.lira:
         check_shadow_count(arguments.lira)

@@ -95,7 +95,6 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _request(arguments: argparse.Namespace) -> TimesRequest:
-    """Return the request of the options."""
     from experiments.tables.times import TimesRequest
 
     for name, values in (("--workers", arguments.workers), ("--steps", [arguments.steps]),

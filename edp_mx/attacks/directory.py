@@ -26,7 +26,6 @@ class SavedGuesses(NamedTuple):
 
 
 def attack_folder(run: RunDirectory, attack: str) -> Path:
-    """Return the folder of an attack on a run."""
     return run.path / f"attack-{attack}"
 
 

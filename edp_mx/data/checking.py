@@ -154,10 +154,5 @@ def _sound(
 def _record_of(utterance: Utterance) -> Dict[str, Any]:
     """Return an utterance as a JSON line of ours holds it."""
     user = {"user": utterance.user} if utterance.user else {}
-    return {
-        "tokens": utterance.tokens,
-        "slots": utterance.slots,
-        "intent": utterance.intent,
-        "id": utterance.id,
-        **user,
-    }
+    return {"tokens": utterance.tokens, "slots": utterance.slots, "intent": utterance.intent,
+            "id": utterance.id, **user}  # fmt: skip

@@ -110,7 +110,6 @@ def tags_of(utterances: Sequence[Utterance]) -> Set[str]:
 
 
 def intents_of(utterances: Sequence[Utterance]) -> Set[str]:
-    """Return the intents that occur."""
     columns, rows = numbered(utterances)
     return {columns.intent_names[i] for i in np.unique(columns.intents[rows])}
 

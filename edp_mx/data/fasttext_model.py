@@ -65,7 +65,6 @@ class FastTextModel:
 
     @property
     def dimension(self) -> int:
-        """D."""
         return self._dimension
 
     def words(self) -> List[str]:

@@ -43,7 +43,6 @@ class Scores:
     utterances: int
 
     def to_dict(self) -> Dict[str, Any]:
-        """Return all fields, for JSON."""
         return asdict(self)
 
     def describe(self) -> str:

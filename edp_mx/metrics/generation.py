@@ -38,7 +38,6 @@ class GenerationScores:
     references: int
 
     def to_dict(self) -> Dict[str, Any]:
-        """Return all fields, for JSON."""
         return asdict(self)
 
     def describe(self) -> str:

@@ -17,12 +17,12 @@ from edp_mx.errors import UserError
 from edp_mx.models.bert import BERT, BERTConfig, initial_bert_values
 from edp_mx.models.bert_states import at_tokens, lower_states, visible_lengths
 from edp_mx.models.checkpoints.config import ADOPTED, read_config
+from edp_mx.models.checkpoints.files import refuse_other_sizes
 from edp_mx.models.checkpoints.huggingface import (
     Checkpoint,
     bert_tensors,
     load_bert,
     read_checkpoint,
-    require_sizes,
     write_checkpoint,
 )
 from edp_mx.models.encoder import Encoder, Family, FrozenPart, refuse_too_long
@@ -203,7 +203,7 @@ def read_start(config: BERTConfig) -> Optional[Checkpoint]:
     if folder is None:
         return None
     checkpoint = read_checkpoint(folder)
-    require_sizes(config, checkpoint)
+    refuse_other_sizes(config, checkpoint, ADOPTED, "BERT")
     return checkpoint
 
 

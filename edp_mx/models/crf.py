@@ -46,7 +46,6 @@ class CRF(gluon.Block):
 
     @property
     def num_tags(self) -> int:
-        """K."""
         return self.scores.transitions.shape[0]
 
     @property

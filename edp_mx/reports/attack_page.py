@@ -30,14 +30,8 @@ SCORES = (
     "Each bin of a score holds a twentieth of all utterances. Where members and non-members lie in "
     "it alike, at 5 %, the score tells nothing."
 )
-HEADER = (
-    "attack",
-    "AUC %",
-    "TPR % at FPR 1 %",
-    "TPR % at FPR 0.1 %",
-    "balanced accuracy %",
-    "best in hindsight %",
-)
+HEADER = ("attack", "AUC %", "TPR % at FPR 1 %", "TPR % at FPR 0.1 %", "balanced accuracy %",
+          "best in hindsight %")  # fmt: skip
 
 
 def write_report(folder: Path) -> Path:

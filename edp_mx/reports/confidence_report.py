@@ -36,7 +36,6 @@ class ConfidenceReport:
     is_chosen: bool
 
     def to_dict(self) -> Dict[str, Any]:
-        """Return it for JSON."""
         return {"confidence": {
             "in_scope": int(self.plain.is_known.sum()),
             "out_of_scope": int((~self.plain.is_known).sum()),
@@ -46,7 +45,6 @@ class ConfidenceReport:
         }}  # fmt: skip
 
     def describe(self) -> str:
-        """Return lines for the console."""
         known, scaled = self.plain.is_known, self.scaled
         both = (self.plain, scaled)
         rows = [["calibration error", *(f"{each.calibration_error():.2%}" for each in both)]]

@@ -31,7 +31,6 @@ class Expectation:
     calibration: CalibrationReport
 
     def lines(self) -> List[str]:
-        """Return text lines."""
         return [
             f"DP-SGD with {self.wanted.n:,} utterances for training at ε = "
             f"{self.wanted.epsilon:g}, δ = {self.calibration.plan.delta:.3g},",

@@ -71,7 +71,6 @@ def summary_of(records: Sequence[Record]) -> str:
 def parts_of(
     records: Sequence[Record], attacks: Sequence[AttackRecord], command: str
 ) -> List[Part]:
-    """Return the parts of the page."""
     return [
         *ser_by_epsilon(records),
         *_attacks(attacks),

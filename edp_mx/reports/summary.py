@@ -87,7 +87,6 @@ def _as_json(run: RunDirectory) -> Dict[str, Any]:
 
 
 def _task_of_all(runs: Sequence[RunDirectory]) -> Task:
-    """The task of runs that are compared."""
     tasks = {run: run.task for run in runs}
     for run, task in tasks.items():
         if task is not tasks[runs[0]]:

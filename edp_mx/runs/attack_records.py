@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import fnmatch
 from pathlib import Path
 from typing import Dict, Iterator, List, Sequence, Tuple
 
@@ -17,7 +16,6 @@ from edp_mx.runs.record import record_to_keep, run_id
 from edp_mx.runs.record_files import (
     ATTACKS,
     RUNS,
-    is_attack,
     is_run,
     key_of_attack,
     name_of,
@@ -110,21 +108,10 @@ def collect_attacks(paths: Sequence[Path]) -> List[AttackRecord]:
 
 
 def _below(path: Path) -> Iterator[AttackRecord]:
-    if path.is_file():
-        yield from _in_file(path)
-        return
+    if path.suffix == ".jsonl" and path.is_file():
+        yield from records_in(path, AttackRecord)
     for folder, files in walk(path):
         if is_run(files):
             yield from attack_records_of(RunDirectory(folder))
-            continue
-        for name in files:
-            if name == ATTACKS or fnmatch.fnmatch(name, "*-attack-*.json"):
-                yield from _in_file(folder / name)
-
-
-def _in_file(path: Path) -> Iterator[AttackRecord]:
-    """The records in a file with a record a line, or with a single one."""
-    if path.suffix == ".jsonl":
-        yield from records_in(path, AttackRecord)
-    elif path.suffix == ".json" and is_attack(value := read_json(path)):
-        yield structure_file(value, AttackRecord, path)
+        elif ATTACKS in files:
+            yield from records_in(folder / ATTACKS, AttackRecord)

@@ -19,16 +19,9 @@ LAUNCHER = Path("launch/train.sh")
 _MODEL, _MECHANISM = "configs/model/{family}.yaml", Path("configs/mechanism/dp_sgd.yaml")
 _HEADS, _ENCODER = Path("configs/recipe/heads.yaml"), Path("configs/recipe/encoder.yaml")
 # Settings that are the corpus' own, are left to the user, or change no result.
-_LEFT_OUT = (
-    "name",
-    "privacy.unit",
-    "privacy.assume_public",
-    "privacy.noise_multiplier",
-    "training.seed",
-    "training.evaluation_batch_size",
-    "training.tracking",
-    "training.watchdog_seconds",
-)
+_LEFT_OUT = ("name", "privacy.unit", "privacy.assume_public", "privacy.noise_multiplier",
+             "training.seed", "training.evaluation_batch_size", "training.tracking",
+             "training.watchdog_seconds")  # fmt: skip
 _COUNTED = ("training.epochs", "privacy.sampler", "privacy.adjacency")  # settings that ε depends on
 _DECAY = ("privacy.decay.kind", "privacy.decay.rate")
 _WORDS = ("data.vocabulary.source", "checkpoint")  # the words of the public start

@@ -30,12 +30,10 @@ def name_of(record: Record) -> str:
 
 
 def is_record(value: Any) -> bool:
-    """Return whether a value is the record of a run."""
     return isinstance(value, dict) and {"results_version", "settings", "test"} <= set(value)
 
 
 def is_attack(value: Any) -> bool:
-    """Return whether a value is the record of an attack."""
     return isinstance(value, dict) and {"attack", "attacked_run", "success"} <= set(value)
 
 

@@ -47,7 +47,6 @@ class TrainedRun:
 
     @property
     def task(self) -> Task:
-        """The task of the model."""
         return TASKS[self.config.task]
 
     def part(self, name: str) -> List[Utterance]:

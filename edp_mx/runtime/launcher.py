@@ -52,7 +52,6 @@ class Death(NamedTuple):
 
     @property
     def exit_code(self) -> int:
-        """The exit code of the job."""
         return asked_to_end() if self.was_asked else self.code
 
     def describe(self) -> str:

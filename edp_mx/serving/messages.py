@@ -45,12 +45,10 @@ class Refused(Exception):
         self.status, self.headers = status, list(headers)
 
     def answer(self) -> Answer:
-        """Return the answer with this refusal."""
         return as_json({"error": str(self)}, self.status, self.headers)
 
 
 def as_json(value: Any, status: str = "200 OK", headers: Iterable[Tuple[str, str]] = ()) -> Answer:
-    """Return a value as an answer."""
     return Answer(json_bytes(value), "application/json", status, [*headers])
 
 

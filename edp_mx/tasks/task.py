@@ -85,17 +85,14 @@ class Metric:
 
     @property
     def narrow_heading(self) -> str:
-        """The heading of a narrow column."""
         return f"{self.short}{self.unit}"
 
     @property
     def heading(self) -> str:
-        """The heading of a column."""
         return f"{self.name}{self.unit}"
 
     @property
     def title(self) -> str:
-        """The title of an axis."""
         return f"{self.name}, %" if self.is_share else self.name
 
     def no_better_than(
@@ -143,7 +140,6 @@ class Task(ABC):
 
     @property
     def metric(self) -> Metric:
-        """The metric that chooses."""
         return self.metrics[0]
 
     @abstractmethod

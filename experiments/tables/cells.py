@@ -64,7 +64,6 @@ class Cell(NamedTuple):
 
     @property
     def name(self) -> str:
-        """The name of its run."""
         return f"{self.corpus}_{self.family}_{self.method}, seed {self.seed}"
 
 

@@ -126,12 +126,8 @@ class Ledgers(Subject):
     def cost(self, path):
         account = account_for(path)
         said = list(account.differences)
-        return (
-            account.spent.holds_if.epsilon.log,
-            account.plan.delta,
-            account.plan.num_records,
-            said,
-        )
+        return (account.spent.holds_if.epsilon.log, account.plan.delta, account.plan.num_records,
+                said)  # fmt: skip
 
     def read(self, folder):
         for name, plan in self.plans().items():

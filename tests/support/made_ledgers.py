@@ -47,15 +47,9 @@ def plan_with(release=None, **changes) -> Plan:
     """A plan of four shuffled epochs on ATIS with eight workers, as the head of a ledger has it."""
     step = {"unit": "micro_batch", "num_workers": 8, "micro_batch_size": 8, "max_grad_norm": 1.0,
             "adjacency": "replace_one", "variant": "calibrated"}  # fmt: skip
-    values = {
-        "release": Release(**{**step, **(release or {})}),
-        "noise_multiplier": 8.0,
-        "decay": Decay(),
-        "epochs": 4,
-        "steps_per_epoch": 69,
-        "num_records": 4478,
-        "delta": 0.5 / 4478,
-    }
+    values = {"release": Release(**{**step, **(release or {})}), "noise_multiplier": 8.0,
+              "decay": Decay(), "epochs": 4, "steps_per_epoch": 69, "num_records": 4478,
+              "delta": 0.5 / 4478}  # fmt: skip
     return Plan(**{**values, **changes})
 
 

@@ -18,16 +18,9 @@ def made_signals(generator, is_member, *, gap):
     top = np.sort(generator.dirichlet(np.ones(TOP_INTENTS), size))[:, ::-1]
     top[:, 0] = np.exp(-intent)
     sure = np.sort(np.exp(-slot[:, None] * generator.random((size, TOP_TOKENS))), axis=1)
-    own = {
-        "intent_top": top,
-        "slot_top": sure,
-        "intent_loss": intent,
-        "slot_loss": slot,
-        "loss": intent + slot,
-        "log_odds": log_odds_of(intent + slot),
-        "sequence_score": -slot,
-        "sequence_margin": 1 / slot,
-    }
+    own = {"intent_top": top, "slot_top": sure, "intent_loss": intent, "slot_loss": slot,
+           "loss": intent + slot, "log_odds": log_odds_of(intent + slot), "sequence_score": -slot,
+           "sequence_margin": 1 / slot}  # fmt: skip
     rest = {name: generator.normal(size=size) for name in Signals._fields if name not in own}
     return Signals(**own, **rest)
 

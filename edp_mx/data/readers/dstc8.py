@@ -188,7 +188,6 @@ def _value(record: Any, key: str, kind: type, place: str) -> Any:
 
 
 def _of_type(kind: type, value: Any, wanted: str, place: str) -> Any:
-    """The value, if it is of the type."""
     if not isinstance(value, kind):
         raise UserError(f"{place}: expected {wanted}, as the release of DSTC8 has it")
     return value

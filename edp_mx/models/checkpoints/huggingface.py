@@ -13,13 +13,12 @@ import numpy as np
 from edp_mx.data.tokenizer import SETTINGS, TOKENIZER, VOCABULARY, Tokenizer, load_tokenizer
 from edp_mx.errors import UserError
 from edp_mx.models.bert import BERT, BERTConfig
-from edp_mx.models.checkpoints.config import ADOPTED, config_json, read_config
+from edp_mx.models.checkpoints.config import config_json, read_config
 from edp_mx.models.checkpoints.files import (
     CONFIG,
     WHOLE,
     check_tensors,
     read_tensors,
-    refuse_other_sizes,
     write_files,
 )
 from edp_mx.models.checkpoints.layouts import PIECE_BIAS
@@ -93,11 +92,6 @@ def read_checkpoint(folder: PathLike) -> Checkpoint:
         for name in {PIECES, PIECE_BIAS} & set(tensors):
             tensors[name] = tensors[name][:num_pieces].copy()
     return Checkpoint(config, tokenizer, tensors, str(folder))
-
-
-def require_sizes(config: BERTConfig, checkpoint: Checkpoint) -> None:
-    """Refuse a model whose sizes differ from those of the checkpoint; the dropout may."""
-    refuse_other_sizes(config, checkpoint, ADOPTED, "BERT")
 
 
 def load_bert(bert: BERT, checkpoint: Checkpoint) -> None:

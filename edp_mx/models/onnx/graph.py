@@ -42,12 +42,10 @@ class Graph:
         return name
 
     def weight(self, parameter: gluon.Parameter) -> Value:
-        """Return the values of a parameter."""
         self._values[parameter.name] = self._weights[parameter.name]
         return parameter.name
 
     def constant(self, values: Any, dtype: Any = np.int64) -> Value:
-        """Return constant values."""
         name = f"constant_{len(self._values)}"
         self._values[name] = np.asarray(values, dtype)
         return name

@@ -28,11 +28,9 @@ class NextPieceScores:
     pieces: int
 
     def to_dict(self) -> Dict[str, Any]:
-        """Return all fields, for JSON."""
         return asdict(self)
 
     def describe(self) -> str:
-        """Return lines for the console."""
         return (
             f"predicted pieces {self.pieces:>8}\n"
             f"perplexity       {self.perplexity:>8.2f}\n"

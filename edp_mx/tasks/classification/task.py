@@ -27,7 +27,6 @@ class Classified:
     confidences: Tuple[Tuple[str, float], ...]
 
     def to_dict(self) -> Dict[str, Any]:
-        """Return it as `predict` prints it for programs."""
         return {
             "tokens": list(self.tokens),
             "label": self.label,
@@ -43,7 +42,6 @@ class Classified:
         return "\n".join([" ".join(self.tokens), *shown])
 
     def line(self) -> str:
-        """Return it on one line: the label, and the text."""
         return f"{self.label}: {' '.join(self.tokens)}"
 
 
@@ -57,7 +55,6 @@ class ClassificationScores:
     texts: int
 
     def to_dict(self) -> Dict[str, Any]:
-        """Return all fields, for JSON."""
         return asdict(self)
 
     def describe(self) -> str:

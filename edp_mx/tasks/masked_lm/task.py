@@ -34,18 +34,15 @@ class Filled:
     fillings: Tuple[Tuple[Tuple[str, float], ...], ...]
 
     def to_dict(self) -> Dict[str, Any]:
-        """Return it as `predict` prints it for programs."""
         return {"tokens": list(self.tokens), "fillings": [dict(each) for each in self.fillings]}
 
     def describe(self) -> str:
-        """Return it as `predict` prints it for people: the text, and a line for each [MASK]."""
         if not self.fillings:
             return f"{' '.join(self.tokens)}\n  (write {MASK} where a piece is to be guessed)"
         lines = (", ".join(f"{p}  ({s:.1%})" for p, s in each) for each in self.fillings)
         return "\n".join([" ".join(self.tokens), *(f"  {line}" for line in lines)])
 
     def line(self) -> str:
-        """Return the text with the likeliest piece at each [MASK]."""
         best = iter([each[0][0] for each in self.fillings])
         return " ".join(next(best, MASK) if token == MASK else token for token in self.tokens)
 
@@ -65,11 +62,9 @@ class MaskedScores:
     places: int
 
     def to_dict(self) -> Dict[str, Any]:
-        """Return all fields, for JSON."""
         return asdict(self)
 
     def describe(self) -> str:
-        """Return lines for the console."""
         return (
             f"masked pieces    {self.places:>8}\n"
             f"perplexity       {self.perplexity:>8.2f}\n"

@@ -39,13 +39,8 @@ def test_the_noise_report_as_json(capsys):
 
 
 def test_a_refuted_claim_ends_with_1(capsys):
-    options = (
-        "--draws",
-        "600",
-        "--set",
-        "privacy.noise_multiplier=0.5",
-        "privacy.variant=published",
-    )
+    options = ("--draws", "600", "--set", "privacy.noise_multiplier=0.5",
+               "privacy.variant=published")  # fmt: skip
     assert run("step", *options, "--layer-scales", "1", "--claim", "published") == 1
     out = capsys.readouterr().out
     # z = 0.5 with one worker: κ = 2 alone makes μ = 4 of the 2 that are claimed

@@ -1,6 +1,5 @@
 """Table 1 over made-up records: every column, missing cells, several seeds; the page parsed."""
 
-import json
 import re
 from dataclasses import replace
 from html.parser import HTMLParser
@@ -11,8 +10,7 @@ from support.documentation import ROOT
 from support.records import attack_of, changed, kept, record_of
 
 from edp_mx.runs.record import run_id
-from edp_mx.runs.record_files import read_lines
-from edp_mx.runtime.structured import unstructure
+from edp_mx.runs.record_files import put_attacks, read_lines
 from experiments.pages.table1 import HEADER, table1
 from experiments.pages.table1_about import about
 from experiments.tables.paper import TABLE_1
@@ -265,10 +263,10 @@ def test_the_page_is_whole_and_needs_nothing_from_elsewhere(tmp_path):
     records, attacks = made()
     renamed = {run_id(each): run_id(changed(each, name="<b>&")) for each in records}
     folder = kept(tmp_path / "records", [changed(each, name="<b>&") for each in records])
-    for number, each in enumerate(attacks):
-        (folder / f"{number}-attack-{each.attack}.json").write_text(
-            json.dumps(unstructure(changed(each, name="<b>&", run=renamed[each.run])))
-        )
+    put_attacks(
+        folder / "attacks.jsonl",
+        [changed(each, name="<b>&", run=renamed[each.run]) for each in attacks],
+    )
     out = tmp_path / "report.html"
     edp_mx("experiments.report", folder, "--out", out)
     text = out.read_text()
@@ -305,9 +303,7 @@ def test_the_page_is_whole_and_needs_nothing_from_elsewhere(tmp_path):
 def test_a_user_s_page_has_the_runs_and_the_attacks_without_the_paper_s_tables(tmp_path):
     records, attacks = made()
     folder = kept(tmp_path / "records", records)
-    for number, each in enumerate(attacks):
-        path = folder / f"{number}-attack-{each.attack}.json"
-        path.write_text(json.dumps(unstructure(each)))
+    put_attacks(folder / "attacks.jsonl", attacks)
     edp_mx("report", folder, "--out", tmp_path / "page.html")
     text = (tmp_path / "page.md").read_text()
     attacked = text.partition("### Every attack")[2].partition("##")[0]

@@ -285,7 +285,6 @@ def test_a_shadow_that_the_table_has_is_not_trained_beside_it(request_):
 def test_a_record_of_an_attack_that_was_changed_is_refused_by_its_name(tmp_path, changes, said):
     record = unstructure(attack_of(record_of()))
     record["success"]["LiRA online"].update(changes)
-    path = tmp_path / "x-attack-lira.json"
-    path.write_text(json.dumps(record))
-    with pytest.raises(UserError, match=f"x-attack-lira.json.*{said}"):
+    (tmp_path / "attacks.jsonl").write_text(json.dumps(record))
+    with pytest.raises(UserError, match=f"attacks.jsonl, line 1.*{said}"):
         collect_attacks([tmp_path])

@@ -69,7 +69,7 @@ def read_table2(folder):
 
 @pytest.mark.parametrize("name, value, read", [
     ("0.json", RECORD, read_records),
-    (f"{RECORD['name']}-{RECORD['hash']}-attack-lira.json", ATTACK, read_records),
+    ("attacks.jsonl", ATTACK, read_records),
     ("times.json", [times_row()], read_table2),
 ], ids=["record", "attack", "times"])  # fmt: skip
 def test_no_damage_is_a_fault_of_the_program(name, value, read, tmp_path):

@@ -36,15 +36,9 @@ def test_settings_are_chosen_by_validation_and_never_by_the_test_part():
     unscored = changed(record_of(ser=0.05, **{"training.epochs": 7}), validation=None)
     (best,) = chosen(measurements([unscored, lucky, sound]))
     assert best.test["ser"].mean == 0.2
-    apart = [
-        sound,
-        record_of(n=2000),
-        record_of(epsilon=3.0),
-        record_of(corpus="snips"),
-        record_of(family="clc"),
-        record_of(mechanism="none"),
-        record_of(mechanism="edp_sgd"),
-    ]
+    apart = [sound, record_of(n=2000), record_of(epsilon=3.0), record_of(corpus="snips"),
+             record_of(family="clc"), record_of(mechanism="none"),
+             record_of(mechanism="edp_sgd")]  # fmt: skip
     assert len(chosen(measurements([*apart, lucky]))) == len(apart)  # fmt: skip
 
 

@@ -25,13 +25,8 @@ def report(
     *, num_examples=1000, delta=None, delta_mode="default", corpus_is_public=True, **changes
 ):
     """A run that has nothing against it, but for `changes`."""
-    values = {
-        "release": release_with(),
-        "noise_multiplier": 8.0,
-        "decay": Decay("linear", 0.5),
-        "epochs": 5,
-        "steps_per_epoch": 7,
-    }
+    values = {"release": release_with(), "noise_multiplier": 8.0, "decay": Decay("linear", 0.5),
+              "epochs": 5, "steps_per_epoch": 7}  # fmt: skip
     chosen = choose_delta(
         num_examples=num_examples,
         delta=delta,
@@ -152,20 +147,10 @@ def test_the_report_object_has_all_that_the_design_asks_for():
     found = report(noise_multiplier=1e-6, decay=Decay("exponential", 0.5), epochs=1000)
     written = json.loads(json.dumps(found.to_dict(), allow_nan=False))
     assert written["unit"] == "one utterance"
-    expected = {
-        "mechanism": "edp_sgd",
-        "adjacency": "replace_one",
-        "kappa": 2.0,
-        "sampler": "shuffle",
-        "num_workers": 4,
-        "micro_batch_size": 8,
-        "variant": "published",
-        "scales_source": "ones",
-        "steps": 7000,
-        "delta": 5e-4,
-        "one_over_n": 1e-3,
-        "layer_scales": [1.0, 0.25],
-    }
+    expected = {"mechanism": "edp_sgd", "adjacency": "replace_one", "kappa": 2.0,
+                "sampler": "shuffle", "num_workers": 4, "micro_batch_size": 8,
+                "variant": "published", "scales_source": "ones", "steps": 7000, "delta": 5e-4,
+                "one_over_n": 1e-3, "layer_scales": [1.0, 0.25]}  # fmt: skip
     assert {key: written[key] for key in expected} == expected
     assert len(written["effective_noise_multiplier"]) == 1000
     assert written["as_published"]["epsilon"] is None  # 10^445 is beyond a double

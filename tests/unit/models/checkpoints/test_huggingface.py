@@ -24,13 +24,14 @@ from support.refusals import one_sentence
 from edp_mx.data.wordpiece import WordPiece
 from edp_mx.errors import UserError
 from edp_mx.models.bert import BERTConfig
+from edp_mx.models.checkpoints.config import ADOPTED
+from edp_mx.models.checkpoints.files import refuse_other_sizes
 from edp_mx.models.checkpoints.huggingface import (
     FILES,
     Checkpoint,
     bert_tensors,
     load_bert,
     read_checkpoint,
-    require_sizes,
     write_checkpoint,
 )
 from edp_mx.models.checkpoints.names import MASKED_LM, POOLER, shapes_of
@@ -146,8 +147,8 @@ def test_all_sizes_that_differ_are_named_in_one_sentence():
     theirs = BERTConfig(num_layers=12, hidden_size=768, layer_norm_epsilon=1e-5, dropout=0.3)
     checkpoint = Checkpoint(theirs, WordPiece(PIECES), {}, "folder")
     told = "num_layers 12 and .*; leave out model.num_layers, model.hidden_size, model.*epsilon$"
-    one_sentence(told, require_sizes, BERTConfig(), checkpoint)
-    require_sizes(replace(theirs, frozen_layers=3), checkpoint)
+    one_sentence(told, refuse_other_sizes, BERTConfig(), checkpoint, ADOPTED, "BERT")
+    refuse_other_sizes(replace(theirs, frozen_layers=3), checkpoint, ADOPTED, "BERT")
 
 
 def test_a_bert_that_the_tensors_do_not_fit_stays_as_it_was(tmp_path):
