@@ -93,20 +93,11 @@ def test_a_target_beyond_doubles_says_so():
         by_closed_form(**{**SHUFFLED, "decay": Decay("exponential", 10.0), "epochs": 1000})
 
 
-@pytest.mark.parametrize(
-    "field, value",
-    [
-        ("target_epsilon", 0.0),
-        ("target_epsilon", math.inf),
-        ("target_epsilon", math.nan),
-        ("delta", 0.0),
-        ("delta", 1.0),
-        ("epochs", 0),
-        ("steps_per_epoch", 0),
-        ("sample_rate", 0.0),
-        ("neighbours", "add_remove"),
-    ],
-)
+@pytest.mark.parametrize("field, value", [
+    ("target_epsilon", 0.0), ("target_epsilon", math.inf), ("target_epsilon", math.nan),
+    ("delta", 0.0), ("delta", 1.0), ("epochs", 0), ("steps_per_epoch", 0), ("sample_rate", 0.0),
+    ("neighbours", "add_remove"),
+])  # fmt: skip
 def test_impossible_targets_are_refused_by_name(field, value):
     with pytest.raises(UserError, match=field):
         by_search(**{**POISSON, field: value})

@@ -132,18 +132,10 @@ def test_an_entry_that_cannot_be_counted_names_its_line(tmp_path, change, words)
         account_for(write_ledger(tmp_path / "l", plan_with(), lines))
 
 
-@pytest.mark.parametrize(
-    "change",
-    [
-        {"release": None},
-        {"decay": None},
-        {"epochs": "ten"},
-        {"num_records": -1},
-        {"noise_multiplier": None},
-        {"surplus": 1},
-        {"delta": 0.0},
-    ],
-)
+@pytest.mark.parametrize("change", [
+    {"release": None}, {"decay": None}, {"epochs": "ten"}, {"num_records": -1},
+    {"noise_multiplier": None}, {"surplus": 1}, {"delta": 0.0},
+])  # fmt: skip
 def test_a_head_that_is_none_names_line_1(tmp_path, change):
     path = write_ledger(tmp_path / "l", {**plan_with().to_dict(), **change}, whole())
     with pytest.raises(UserError, match="line 1"):

@@ -93,18 +93,10 @@ def test_a_unit_that_is_not_finite_adds_nothing(family, rows, spoilt, bad, gener
     assert ghost.statistics.non_finite == 1
 
 
-@pytest.mark.parametrize(
-    ("family", "frozen"),
-    [
-        ("clc", "words_weight"),
-        ("clc", "forward0"),
-        ("clc", "h2h_bias"),
-        ("bert", "query_weight"),
-        ("bert", "position"),
-        ("bert", "gamma"),
-        ("bert", "embed"),
-    ],
-)
+@pytest.mark.parametrize(("family", "frozen"), [
+    ("clc", "words_weight"), ("clc", "forward0"), ("clc", "h2h_bias"), ("bert", "query_weight"),
+    ("bert", "position"), ("bert", "gamma"), ("bert", "embed"),
+])  # fmt: skip
 def test_frozen_parameters_are_left_out(family, frozen, generator):
     model = tiny(family)
     for name, parameter in model.collect_params().items():
