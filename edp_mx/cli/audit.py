@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Tuple
+from typing import TYPE_CHECKING, Any, Optional, Tuple
 
 from edp_mx.cli.console import (
     add_command,
@@ -17,6 +17,7 @@ from edp_mx.cli.console import (
     tell,
     values_of,
     whole,
+    workers_to_check,
     written_as,
 )
 from edp_mx.runs.early_plan import load_planned
@@ -111,7 +112,7 @@ def _add(audits: Any, name: str, run: Any, summary: str) -> argparse.ArgumentPar
     parser.add_argument("--json", action="store_true", help="print the verdict as JSON")
     parser.add_argument("--check", "--check-files", action="store_true",
                         help="check the settings, audit nothing")  # fmt: skip
-    parser.add_argument("--workers", type=whole, default=1, help="with --check: how many there are")
+    parser.add_argument("--workers", type=whole, help="with --check: how many there are (1)")
     return parser
 
 
@@ -131,10 +132,11 @@ def _scales(text: str) -> Tuple[float, ...]:
 
 def run_noise(arguments: argparse.Namespace) -> int:
     """Run A0; rank 0 prints the checks."""
+    count = workers_to_check(arguments)
     require_at_least(arguments.size, 1000, "--size")
     require_at_least(arguments.steps, 2, "--steps")
     if arguments.check:
-        return _check_step(arguments)
+        return _check_step(arguments, count)
 
     from edp_mx.attacks.audit.noise import audit_noise
     from edp_mx.runtime.distributed import start
@@ -147,9 +149,10 @@ def run_noise(arguments: argparse.Namespace) -> int:
 
 def run_step(arguments: argparse.Namespace) -> int:
     """Run A1; rank 0 prints the verdict."""
+    count = workers_to_check(arguments)
     require_at_least(arguments.draws, 10, "--draws")
     if arguments.check:
-        return _check_step(arguments)
+        return _check_step(arguments, count)
 
     from edp_mx.attacks.audit.step import audit_step
     from edp_mx.runtime.distributed import start
@@ -175,10 +178,11 @@ def run_one_run(arguments: argparse.Namespace) -> int:
     from edp_mx.config import ExperimentConfig, load_config
     from edp_mx.runs.check import check_numbers
 
+    count = workers_to_check(arguments)
     config: ExperimentConfig = load_config(arguments.configs, arguments.overrides)
     settings = OneRunSettings(**values_of(OneRunSettings, arguments))
     if arguments.check:
-        check_numbers(config, arguments.workers)
+        check_numbers(config, count or 1)
         return _say_sound()
 
     from edp_mx.reports.attack_pictures import plot_canaries
@@ -219,8 +223,8 @@ def _step(arguments: argparse.Namespace, num_workers: int) -> AuditedStep:
     )
 
 
-def _check_step(arguments: argparse.Namespace) -> int:
-    _step(arguments, arguments.workers)
+def _check_step(arguments: argparse.Namespace, count: Optional[int]) -> int:
+    _step(arguments, count or 1)
     return _say_sound()
 
 

@@ -117,6 +117,18 @@ def workers_of(arguments: argparse.Namespace, program: str) -> int:
     return workers
 
 
+def workers_to_check(arguments: argparse.Namespace) -> Optional[int]:
+    """Return the `--workers` of a check, or None; refuse it without a check: it starts none."""
+    count: Optional[int] = arguments.workers
+    if count is not None:
+        require_at_least(count, 1, "--workers")
+        if not (arguments.check or getattr(arguments, "check_files", False)):
+            raise UserError(
+                f"--workers goes with --check and starts none: start them by NP={count} launch/*.sh"
+            )
+    return count
+
+
 def refuse_in_job(why: str) -> None:
     """Refuse to be one of several workers."""
     if int(os.environ.get("HOROVOD_SIZE", "1")) > 1:
@@ -196,32 +208,32 @@ def add_new_file(parser: argparse.ArgumentParser, metavar: str) -> None:
     parser.add_argument("--force", action="store_true", help="write over a file that is there")
 
 
-def out_of(arguments: argparse.Namespace, sources: Sequence[str]) -> Path:
-    """Return --out, if it can be written, and nothing is there or --force was given.
+def out_of(arguments: argparse.Namespace, sources: Sequence[str], option: str = "--out") -> Path:
+    """Return the new file, if it can be written, and nothing is there or --force was given.
 
     It must not be one of the sources.
     """
     out: Path = arguments.out
     if not arguments.force:
-        refuse_existing(out)
+        refuse_existing(out, option=option)
     for source in sources:
         place = Path(source).resolve()
         if out.exists() and place in (out.resolve(), *out.resolve().parents):
             raise UserError(
-                f"--out is {out}, which is read as a part of {source}: name another file, nothing "
-                "was changed"
+                f"{option} is {out}, which is read as a part of {source}: name another file "
+                "(nothing was changed)"
             )
     refuse_unwritable(out)
     return out
 
 
-def refuse_existing(*files: Path) -> None:
+def refuse_existing(*files: Path, option: str = "--out") -> None:
     """Refuse to write over files."""
     for path in files:
         if path.exists():
             raise UserError(
-                f"{path} is there already; name another file with --out, or write over it with "
-                "--force, nothing was changed"
+                f"{path} is there already; name another file with {option}, or write over it with "
+                "--force (nothing was changed)"
             )
 
 
@@ -229,7 +241,7 @@ def refuse_filled(folder: Path) -> None:
     """Refuse to write into a folder that holds anything, or over a file."""
     if folder.exists() and not (folder.is_dir() and not any(folder.iterdir())):
         found = "holds files already" if folder.is_dir() else "is a file"
-        raise UserError(f"{folder} {found}; name a new folder with --out, nothing was changed")
+        raise UserError(f"{folder} {found}; name a new folder with --out (nothing was changed)")
 
 
 def refuse_foreign(folder: Path, ours: Iterable[str]) -> None:

@@ -127,6 +127,8 @@ def run_make(arguments: argparse.Namespace) -> int:
     from edp_mx.runtime.files import write_json, write_text
 
     folder, corpus = arguments.out, arguments.corpus
+    require_at_least(arguments.size, 1, "--size")
+    require_at_least(arguments.seed, 0, "--seed")
     refuse_foreign(folder, ("utterances.jsonl", "corpus.json", "README.md"))
     with tqdm(total=arguments.size, desc=corpus, unit=" utterances", unit_scale=True) as bar:
         sha256 = write_corpus(

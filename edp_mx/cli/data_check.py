@@ -46,7 +46,7 @@ def run_check(arguments: argparse.Namespace) -> int:
     if out is not None:
         if not out.name.endswith(_SUFFIXES):
             raise UserError(f"--skip-bad is {out}; name a file that ends in .jsonl or .jsonl.gz")
-        out_of(arguments, [str(path)])
+        out_of(arguments, [str(path)], "--skip-bad")
     columns, progress = columns_of(arguments.columns), progress_bar(is_first=True)
     findings = check(path, columns=columns, out=out, progress=progress)
     if not findings.utterances and not findings.num_errors:

@@ -29,17 +29,12 @@ from edp_mx.tasks.task import LabellingTask
 EXAMPLES = """\
 examples:
   edp-mx init mine.jsonl
-  edp-mx init mine.jsonl --epsilon 4 --user-key user --start-from runs/public
+  edp-mx init mine.jsonl --epsilon 4 --user-key user --start-from checkpoints/minilm
   edp-mx init reviews.csv --task classification --columns text=review intent=verdict
   edp-mx init mine.jsonl --public atis snips text/others.txt.gz --labels labels.json
 """
 LABELLING = {each.name: each for each in TASKS.values() if isinstance(each, LabellingTask)}
 WITHOUT_SLOTS = f"slots={NONE}"
-WARM_START = (
-    "edp-mx data merge atis snips nlu_eval --out merged/public.jsonl.gz",
-    "NP=2 launch/train.sh configs/warm_start/clc.yaml \\",
-    "  --set data.path=merged/public.jsonl.gz --run runs/public",
-)
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -221,12 +216,10 @@ def _outlook(told: Any, config: Any) -> List[str]:
     if config.start is None:
         lines += [
             *lines_of(
-                "From drawn weights, a few thousand utterances teach hardly more than the constant "
-                "answer above. Start from public utterances (edp-mx data fetch atis downloads "
-                "them); docs/recipe.md has the way for a BERT, which is better still:"
+                "From random weights, a few thousand utterances teach hardly more than the "
+                "constant answer above. Start from a public encoder: call edp-mx checkpoint fetch "
+                "minilm, and then this again with --start-from checkpoints/minilm."
             ),
-            *(f"  {line}" for line in WARM_START),
-            "and call this again with --start-from runs/public.",
         ]
     return lines
 
@@ -241,7 +234,7 @@ def _next(arguments: argparse.Namespace, config: Any, out: Path) -> List[str]:
     if not (arguments.labels or arguments.labels_are_public):
         lines += lines_of(
             f"Read {config.labels}: if all names in it are public (they stand in your "
-            'programme, say), remove its line "private". Until then training is refused.'
+            'program, say), remove its line "private". Until then training is refused.'
         )
     before = "next" if arguments.labels or arguments.labels_are_public else "after that"
     return [*lines, f"{before}: NP=2 launch/train.sh {out} --run runs/{out.stem}"]

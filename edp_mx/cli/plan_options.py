@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 from typing import Any, Optional, Sequence, Tuple
 
-from edp_mx.cli.console import add_overrides, whole, written_as
+from edp_mx.cli.console import add_overrides, require_at_least, whole, written_as
 from edp_mx.dp.accounting.plan import Plan
 from edp_mx.dp.accounting.samplers import SAMPLERS
 from edp_mx.errors import UserError
@@ -66,9 +66,11 @@ def plan_of(arguments: argparse.Namespace, files: Sequence[Path]) -> Tuple[Plan,
         raise UserError("--sample-rate and --batch-size say the same (q = B / n): give one of them")
     config = load_planned(files, texts)
     _refuse_sizes(config, arguments)
+    workers = 1 if arguments.workers is None else arguments.workers
+    require_at_least(workers, 1, "--workers")
     plan = plan_of_config(
         config,
-        num_workers=1 if arguments.workers is None else arguments.workers,
+        num_workers=workers,
         num_examples=arguments.num_examples,
         sample_rate=rate,
     )

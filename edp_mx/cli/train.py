@@ -5,9 +5,16 @@ from __future__ import annotations
 import argparse
 import os
 from pathlib import Path
-from typing import Any
+from typing import Any, Optional
 
-from edp_mx.cli.console import add_configs, add_overrides, tell, values_of, whole
+from edp_mx.cli.console import (
+    add_configs,
+    add_overrides,
+    tell,
+    values_of,
+    whole,
+    workers_to_check,
+)
 from edp_mx.errors import UserError
 
 EXAMPLES = """\
@@ -48,12 +55,13 @@ def run(arguments: argparse.Namespace) -> int:
         raise UserError("--resume keeps the settings of the run: leave out --set and --run")
     if arguments.max_restarts < 0:
         raise UserError(f"--max-restarts is {arguments.max_restarts}; it must be 0 or more")
+    count = workers_to_check(arguments)
     from edp_mx.api import train_and_draw
     from edp_mx.runs.lifecycle import RunRequest, carry_out
 
     request = RunRequest(**values_of(RunRequest, arguments))
     if arguments.check or arguments.check_files:
-        return _check(arguments, request)
+        return _check(arguments, request, count)
     if arguments.max_restarts and "HOROVOD_RANK" not in os.environ:
         raise UserError(
             "--max-restarts needs a process that outlives the run: use NP=1 launch/train.sh"
@@ -81,7 +89,7 @@ def _as_json(directory: Any) -> Any:
     return {"path": str(directory.path), **compare_as_json([directory])[0]}
 
 
-def _check(arguments: argparse.Namespace, request: Any) -> int:
+def _check(arguments: argparse.Namespace, request: Any, count: Optional[int]) -> int:
     """Print the data and the ε of the run that would be trained; train nothing."""
     from edp_mx.reports.table import fit
     from edp_mx.runs.check import check, check_files
@@ -92,7 +100,6 @@ def _check(arguments: argparse.Namespace, request: Any) -> int:
     config = request.config()
     refuse_absent(config)
     resumed = RunDirectory(arguments.resume) if arguments.resume else None
-    count = arguments.workers
     if count is None:
         count = 1 if resumed is None else resumed.num_workers()
     if arguments.check_files:

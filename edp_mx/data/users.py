@@ -11,7 +11,7 @@ from edp_mx.data.columns import Texts, chunks
 from edp_mx.data.utterance import Utterance
 from edp_mx.errors import UserError
 
-HOW_TO_NAME = 'the key "user" in JSON lines, a file `user` beside seq.in, seq.out and label'
+HOW_TO_NAME = 'the key "user" in JSON lines, or a file `user` beside seq.in, seq.out and label'
 
 
 def names_users(utterances: Sequence[Utterance]) -> bool:

@@ -33,7 +33,7 @@ _TEMPLATE = Path(__file__).with_name("first_config.yaml.jinja")
 _PLAIN = re.compile(r"[\w./-]+")  # a text that YAML reads alike without quotation marks
 _SHARES = {"train": 0.8, "validation": 0.1, "test": 0.1}
 _LARGEST_BATCH = 4096  # that was measured
-_FAMILY = "clc"  # of a model that starts from drawn weights
+_FAMILY = "clc"  # of a model that starts from random weights
 _WORKERS = 8  # a batch is a multiple of it, so that 1, 2, 4 or 8 workers divide it
 
 
@@ -118,7 +118,7 @@ class FirstConfig:
         unit: utterance or user.
         num_units: n, of utterances or of users in the training part.
         delta: None for 1/(2n).
-        start: None for drawn weights.
+        start: None for random weights.
         words: a public list; None where the words are those of `start`.
         label_note: what the file says about it.
     """

@@ -119,7 +119,7 @@ class RunDirectory:
         is_file = self.path.exists() and not self.path.is_dir()
         if is_file or (self.path.exists() and any(self.path.iterdir())):
             found = "is a file" if is_file else "is not empty"
-            raise UserError(f"{self.path} {found}; choose another --run, nothing was changed")
+            raise UserError(f"{self.path} {found}; choose another --run (nothing was changed)")
         self.path.mkdir(parents=True, exist_ok=True)
         self.path.chmod(0o700)  # most files below are not private
         readme = readme or _README.read_text(encoding="utf-8")

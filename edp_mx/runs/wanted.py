@@ -28,7 +28,7 @@ class StartKind(NamedTuple):
 
     Attributes:
         sizes: layers and width of a transformer; none of a CLC.
-        content: `content_of` the run, checkpoint or word vectors; "" for drawn weights.
+        content: `content_of` the run, checkpoint or word vectors; "" for random weights.
     """
 
     family: str
@@ -62,7 +62,7 @@ class StartKind(NamedTuple):
     def in_words(self) -> str:
         """Return family, sizes, and whether there is a start."""
         sizes = " of {} layers, {} wide,".format(*self.sizes) if self.sizes else ""
-        return f"{self.family}{sizes} from {'a public start' if self.content else 'drawn weights'}"
+        return f"{self.family}{sizes} from {'a public start' if self.content else 'random weights'}"
 
 
 def are_near(a: Labels, b: Labels) -> bool:

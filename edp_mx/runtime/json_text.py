@@ -53,7 +53,8 @@ def parse_json(text: Union[str, bytes]) -> Any:
     try:
         value = reader.decode(text)
     except json.JSONDecodeError as error:
-        raise NotJSON(error.msg, error.lineno) from error
+        what = error.msg[:-3] if error.msg.endswith(" at") else error.msg
+        raise NotJSON(f"{what} at column {error.colno}", error.lineno) from error
     except RecursionError as error:
         raise NotJSON("nested too deeply") from error
     half = _HALF.search(text)

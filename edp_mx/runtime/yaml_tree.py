@@ -125,7 +125,7 @@ def _read_file(path: Path, chain: Tuple[Path, ...], done: List[Path]) -> Tuple[T
     included = own.pop("include", [])
     place = f"{own_origins.get(('include',))}: include:"
     if not isinstance(included, list) or not all(isinstance(item, str) for item in included):
-        raise UserError(f"{place} must be a list of files")
+        raise UserError(f"{place} must be a list of files, e.g. [../model/clc.yaml]")
     tree: Tree = {}
     origins: Origins = {}
     for name in included:

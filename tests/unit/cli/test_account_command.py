@@ -119,6 +119,7 @@ def test_the_longest_plan(run, epochs, is_refused):
         ([*LEAST, "--delta", "2"], "delta"),
         ([*LEAST, "--num-examples", "4000"], "1/n"),
         ([*LEAST, "--batch-size", "1.5"], "training.batch_size: 1.5 is not a whole number"),
+        ([*LEAST, "--workers", "0"], "--workers is 0; it must be 1 or more"),
         ([*LEAST, "--workers", "3"], "batch_size: 64 is not a multiple of 3"),
         ([*LEAST, "--set", "privacy.decay.rate=0.5"], "kind is none"),
         ([*LEAST, "--set", "privacy.decai=1"], "no such key; did you mean decay"),

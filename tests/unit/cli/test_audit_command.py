@@ -89,6 +89,16 @@ def test_what_is_no_option_ends_with_2(capsys):
     assert main(["audit", "one-run", "there_is_no.yaml"]) == 2
 
 
+def test_workers_are_counted_by_a_check_alone():
+    for options, word in (
+        (["--check", "--workers", "0"], "1 or more"),
+        (["--workers", "2"], "NP=2"),
+    ):
+        for audit in ("noise", "step"):
+            with pytest.raises(UserError, match=f"--workers .*{word}"):
+                run(audit, *options)
+
+
 def test_check_audits_nothing(capsys, monkeypatch):
     monkeypatch.chdir(ROOT)
     assert run("step", "--check", "--workers", "8") == 0

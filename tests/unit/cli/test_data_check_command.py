@@ -55,7 +55,7 @@ def test_sound_utterances_are_written_and_those_left_out_are_counted(mine, tmp_p
         (["nowhere"], "nowhere: no such file"),
         (["mine.csv", "--skip-bad", "out.csv"], "name a file that ends in .jsonl or .jsonl.gz"),
         (["empty.jsonl"], "empty.jsonl holds no utterances"),
-        (["empty.jsonl", "--skip-bad", "empty.jsonl"], "empty.jsonl is there already"),
+        (["empty.jsonl", "--skip-bad", "empty.jsonl"], "name another file with --skip-bad"),
         (["empty.jsonl", "--skip-bad", "empty.jsonl", "--force"], "is read as a part of"),
     ],
 )

@@ -83,8 +83,8 @@ def test_what_is_read_of_the_corpus_is_said_and_fits_80_columns(mine):
     whole = " ".join(said.split())
     for part in ("mine.jsonl: 400 utterances, ", "No ε covers what was read of the corpus",
                  'remove its line "private". Until then training is refused.',
-                 "Nothing: no corpus with about as many labels (", "--start-from runs/public",
-                 "and no slots: SER ",
+                 "Nothing: no corpus with about as many labels (",
+                 "--start-from checkpoints/minilm", "and no slots: SER ",
                  "refused. after that: NP=2 launch/train.sh mine.yaml --run "):  # fmt: skip
         assert part in whole, part
     assert "No ε covers" in text and "Read from mine.jsonl" in text
