@@ -20,19 +20,19 @@ from edp_mx.runtime.console_text import WrappedFormatter
 # `run(arguments)`, the exit code; one with actions has a `run` for each. What is heavy is imported
 # only inside `run`: `edp-mx account` must not pay for MXNet.
 SUBCOMMANDS = {
-    "init": "write a configuration for a corpus of one's own, ready to train",
+    "init": "write a configuration for your own corpus, ready to train",
     "train": "train a model from a configuration",
     "watch": "show how far a running job is",
     "evaluate": "score a finished run",
-    "predict": "understand utterances with a trained model",
+    "predict": "label or continue texts with a trained model",
     "serve": "answer over HTTP with a trained model",
-    "compare": "set finished runs side by side",
+    "compare": "compare finished runs in a table",
     "runs": "list, keep and plot finished runs and records",
     "sweep": "train many settings and find the best",
     "report": "write a page of finished runs",
     "account": "epsilon as published and epsilon that holds, of a plan or of a run's ledger",
-    "budget": "epsilon of all models together that were trained on a corpus",
-    "calibrate": "the noise multiplier that a wanted epsilon asks for",
+    "budget": "epsilon of all models of a corpus together",
+    "calibrate": "find the noise multiplier for an epsilon",
     "plan": "the scores to expect with n utterances at an epsilon, from measured runs",
     "explain": "the guarantee of a run in words",
     "statement": "write the guarantee of a run on a page to sign",
@@ -59,7 +59,7 @@ def parse(words: Sequence[str]) -> argparse.Namespace:
     """Parse a command line; of the subcommands, only the one that is asked for is imported."""
     top = Parser(
         prog="edp-mx",
-        description="Differentially private training of intent-and-slot models (eDP-SGD).",
+        description="Differentially private training of models that label or write texts.",
         epilog="Start with launch/quickstart.sh; `edp-mx COMMAND --help` has examples.",
     )
     subparsers = top.add_subparsers(dest="command", metavar="COMMAND", required=True)

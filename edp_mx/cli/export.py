@@ -1,7 +1,7 @@
 """Write a trained model as a folder that is used without MXNet, with a model card.
 
 onnx: a graph for ONNX Runtime, of any model that answers with labels; answer.py asks it.
-huggingface: a BERT as transformers reads it, with its heads.
+huggingface: a BERT with its heads, or a GPT-2, as transformers reads it.
 """
 
 from __future__ import annotations

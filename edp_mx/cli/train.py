@@ -36,11 +36,11 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     add_overrides(parser)
     add("--run", dest="run_directory", type=Path, help="the run directory (default: a new one)")
     add("--runs", type=Path, default=Path("runs"), help="folder for new run directories (runs)")
-    often = "with launch/*.sh: go on so often after a worker died or a host was lost (0)"
+    often = "with launch/*.sh: restarts after a worker died or a host was lost (0)"
     add("--max-restarts", type=int, default=0, metavar="K", help=often)
     checked = "check the configuration and its files, and train nothing"
     add("--check", action="store_true", help=checked)
-    at_once = "the same at once: settings and files only, without a look at the corpus or at ε"
+    at_once = "a quick check of settings and files alone, without the corpus and ε"
     add("--check-files", action="store_true", help=at_once)
     count = "with --check: the number of workers (1, or those of the run to resume)"
     add("--workers", type=whole, help=count)

@@ -38,7 +38,7 @@ def write_huggingface(trained: TrainedRun, out: Path) -> None:
         able = " or ".join(each.name for each in FAMILIES.values() if each.checkpoint_of)
         raise UserError(
             f"{trained.run.path} has model.family: {family.name}, and Hugging Face's layout has a "
-            f"place for a {able} alone; export it with --to onnx"
+            f"place only for {able}; export it with --to onnx"
         )
     part = config.trained_part
     if not part.is_merged:
