@@ -78,7 +78,8 @@ class Server:
         """Ask the server to end, from any thread, also before it runs."""
         self._is_closed = True
         if self._loop is not None:
-            self._loop.call_soon_threadsafe(self._asked.set)
+            with suppress(RuntimeError):  # it has ended already
+                self._loop.call_soon_threadsafe(self._asked.set)
 
     async def _run(self) -> None:
         self._asked = asyncio.Event()

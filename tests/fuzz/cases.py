@@ -414,6 +414,7 @@ class Runs(Subject):
     def make(self, folder):
         from edp_mx.dp.accounting.guarantee import guarantee
         from edp_mx.metrics.evaluation import evaluate
+        from edp_mx.runs.record import make_record
         from edp_mx.tasks.intent_slot.task import INTENT_SLOT
 
         self.utterances = list(make_utterances("health", size=60, seed=3))
@@ -442,6 +443,7 @@ class Runs(Subject):
         run.write("layers", [{"name": "a", "size": 3, "parameters": ["a"], "scale": 1.0}])
         run.write("results", {"test": scores.to_dict(), "training_seconds": 3.0,
                   "baseline": INTENT_SLOT.constant_answer(self.utterances)})  # fmt: skip
+        run.write("record", make_record(run, load_config(run.config), run.read("results")))
 
     def read(self, folder):
         from edp_mx.reports.summary import compare, compare_as_json

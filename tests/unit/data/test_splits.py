@@ -180,7 +180,7 @@ def test_who_is_not_named_is_refused_with_the_first_id(tmp_path, is_stored):
         utterances = stored(utterances, tmp_path).utterances
         assert isinstance(utterances, StoredUtterances)
     assert not names_users(utterances)
-    wanted = "'mine/1' names no user, nor does any other; .* key \"user\" in JSON lines, a file"
+    wanted = "'mine/1' names no user, nor does any other; .* key \"user\" in JSON lines, or a file"
     one_sentence(wanted, users_of, utterances)
 
 

@@ -5,6 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.cli import printed, strictly
 from support.made_ledgers import plan_with, run_of
+from support.records import changed, record_of
 
 from edp_mx.reports.attack_page import HEADER as ATTACK
 from edp_mx.reports.table import WIDTH, fit, parse_table, render_table
@@ -98,6 +99,8 @@ def test_runs_on_other_test_parts_and_of_other_families_are_named(runs, capsys):
         settings = f"data: {{corpus: {corpus}}}\nmodel: {{family: {family}}}\nname: a\n"
         settings += "privacy: {mechanism: edp_sgd}\n"
         RunDirectory(run).config.write_text(settings)
+        record = changed(record_of(corpus, family, mechanism="edp_sgd"), epochs=4)
+        RunDirectory(run).write("record", record)
     said = " ".join(printed(capsys, "compare", *runs).split())
     names = [run.name for run in runs]
     assert f"test parts differ ({names[0]} atis, {names[1]} health): their scores do not" in said

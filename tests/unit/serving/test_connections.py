@@ -222,3 +222,4 @@ def test_what_is_not_answered_in_time_is_closed_at_the_end(limits):
         running.close()
         assert client.recv(1) == b""
         client.close()
+    running.close()  # once it has ended, too
