@@ -8,14 +8,12 @@ from typing import Any, ClassVar, Dict, List, Optional
 
 from mxnet import gluon
 
-from edp_mx.dp.accounting.ledger import LedgerFile, read_ledger
+from edp_mx.dp.accounting.ledger import LEDGER, LedgerFile, read_ledger
 from edp_mx.dp.accounting.plan import Plan
 from edp_mx.dp.checkpoint_file import newest_mark
 from edp_mx.dp.spending import AnyLedger, Spending, UnwrittenLedger
 from edp_mx.dp.state import RunState
 from edp_mx.runtime.distributed import Workers
-
-_LEDGER = "privacy_ledger.jsonl"
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,13 +39,13 @@ class TrainingFolder:
             return UnwrittenLedger(plan)
         self._path.mkdir(parents=True, exist_ok=True, mode=0o700)
         mark = newest_mark(self._path / "checkpoint.npz")
-        return LedgerFile(self._path / _LEDGER, plan, mark=mark)
+        return LedgerFile(self._path / LEDGER, plan, mark=mark)
 
     def spent(self) -> List[Dict[str, Any]]:
         """Return the lines that a training has left there, as `Spending.entries` does."""
-        if self._path is None or not (self._path / _LEDGER).exists():
+        if self._path is None or not (self._path / LEDGER).exists():
             return []
-        return [entry.to_dict() for entry in read_ledger(self._path / _LEDGER).entries]
+        return [entry.to_dict() for entry in read_ledger(self._path / LEDGER).entries]
 
     def resume(self, net: gluon.Block, trainer: gluon.Trainer, workers: Workers) -> int:
         """Restore the newest checkpoint, and return how many epochs it has; 0 without one."""

@@ -12,6 +12,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Dict, Iterator, List, Optional, Type, TypeVar
 
+from edp_mx.dp.accounting.ledger import LEDGER
 from edp_mx.dp.checkpoint_file import remove_checkpoints
 from edp_mx.errors import UserError
 from edp_mx.runs.file_types import KINDS_OF_FILES, Environment, Results, Scores, check_epoch
@@ -39,7 +40,7 @@ class RunDirectory:
         self.path = path
         self.config, self.metrics = path / "config.yaml", path / "metrics.jsonl"
         self.weights, self.checkpoint = path / "weights.npz", path / "checkpoint.npz"
-        self.ledger, self.workers = path / "privacy_ledger.jsonl", path / ".workers"
+        self.ledger, self.workers = path / LEDGER, path / ".workers"
 
     @classmethod
     def choose(cls, name: str, parent: Path) -> RunDirectory:

@@ -118,12 +118,13 @@ class TrainedRun:
         return scores
 
     def keep_answered(self, scores: Mapping[str, Any]) -> None:
-        """Keep the scores of its answers to its test part for its record, with their settings."""
+        """Keep the scores of its answers to its test part, with their settings that are numbers."""
         own = self.model.answering
         assert own is not None  # a task without settings has refused to answer
-        changed = {k: v for k, v in vars(own).items() if v != getattr(type(own)(), k)}
-        changed.pop("out_of_scope", None)  # a record has numbers, and no label of a corpus
-        self.run.write("generated", {**scores, **changed})
+        usual = vars(type(own)())
+        changed = {k: v for k, v in vars(own).items() if v != usual[k]}
+        numbers = {k: v for k, v in changed.items() if not isinstance(v, str)}
+        self.run.write("generated", {**scores, **numbers})
 
     def tokens_of(self, text: str) -> List[str]:
         """Cut a text into tokens as the corpus was, by `data.tokenizer`."""

@@ -18,6 +18,7 @@ from edp_mx.runtime.files import PathLike
 from edp_mx.runtime.json_text import parse_json
 from edp_mx.runtime.structured import structure
 
+LEDGER = "privacy_ledger.jsonl"  # its file, in the folder of a training
 VERSION = 3
 _STOPPED = {"stopped": "diverged"}  # the line of a run that the program ended for its results
 

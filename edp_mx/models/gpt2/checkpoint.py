@@ -38,7 +38,7 @@ _KEYS = {
     "layer_norm_epsilon": "layer_norm_epsilon",
     "dropout": "resid_pdrop",
 }
-SIZES = tuple(_KEYS)[:-1]  # a start fixes them; the dropout may differ
+SIZES = tuple(key for key in _KEYS if key != "dropout")  # a start fixes them
 # With any other value it is a different model from ours. A key that is left out has this one.
 _MUST_BE: Dict[str, Any] = {
     "model_type": "gpt2",
