@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Callable, Dict, Iterable, Mapping, Optional, Sequence, Tuple
+from typing import Any, Callable, Dict, Iterable, List, Mapping, Optional, Sequence, Tuple
 
 import mxnet as mx
 import numpy as np
@@ -144,12 +144,15 @@ class FrozenPart:
         states: batch → rows of states and how many of them are not padding, without dropout.
         rest: the rest of the encoder, which reads those rows (`StateInputs`) and shares its
             parameters with the encoder.
+        places_alike: by the shape of a batch its places, together where an utterance has the same
+            states to the byte; filled while states are stored.
 
     Shapes: states: → (M, R, H) float32, (M,).
     """
 
     states: Callable[[Batch], Tuple[np.ndarray, np.ndarray]]
     rest: Encoder
+    places_alike: Dict[Tuple[int, ...], List[List[int]]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

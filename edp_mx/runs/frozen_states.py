@@ -16,7 +16,8 @@ from edp_mx.data.stored_states import StoredStates
 from edp_mx.models.encoder import FrozenPart
 from edp_mx.runtime.progress import Heartbeat, Progress, no_heartbeat, no_progress
 
-PLACES = 48  # utterances of a batch
+PLACES = 48  # utterances of a batch; twice as many of short ones, whose products are faster then
+_SHORT = 8
 _READ_AT_ONCE = 512
 _CHARACTERS = 16  # what the characters of an utterance's longest token are rounded up to
 
@@ -40,8 +41,8 @@ def with_states(
 
     Guarantee: the bytes of an utterance's states depend on what the model reads of it and on
         nothing else of the corpus. The shape of a batch and the place in it decide how a product
-        rounds, so that both follow from the utterance: its batch has `PLACES` utterances of
-        its own lengths, and a hash of it says where it stands among them, or at which place it
+        rounds, so that both follow from the utterance: its batch has a fixed number of utterances
+        of its own lengths, and a hash of it says where it stands among them, or at which place it
         may stand as well, since one utterance has the same bytes at both.
     """
 
@@ -49,11 +50,13 @@ def with_states(
         heartbeat("computing the outputs of the frozen layers")
         return frozen.states(_widened(encoded.batch(rows)))
 
-    def places_alike(row: int) -> List[List[int]]:
-        found: Dict[bytes, List[int]] = defaultdict(list)
-        for place, states in enumerate(compute([row] * PLACES)[0]):
-            found[states.tobytes()].append(place)
-        return list(found.values())
+    def places_alike(shape: Tuple[int, ...], row: int) -> List[List[int]]:
+        if shape not in frozen.places_alike:
+            found: Dict[bytes, List[int]] = defaultdict(list)
+            for place, states in enumerate(compute([row] * _places(shape))[0]):
+                found[states.tobytes()].append(place)
+            frozen.places_alike[shape] = list(found.values())
+        return frozen.places_alike[shape]
 
     def made() -> Iterator[Tuple[np.ndarray, np.ndarray, np.ndarray]]:
         batches = list(_batches(encoded, heartbeat, places_alike))
@@ -67,7 +70,9 @@ def with_states(
 
 
 def _batches(
-    encoded: EncodedCorpus, heartbeat: Heartbeat, places_alike: Callable[[int], List[List[int]]]
+    encoded: EncodedCorpus,
+    heartbeat: Heartbeat,
+    places_alike: Callable[[Tuple[int, ...], int], List[List[int]]],
 ) -> Iterator[Tuple[Dict[int, List[int]], List[int]]]:
     """Yield batches, and by the places that are taken in each the utterances which read like that.
 
@@ -86,13 +91,14 @@ def _batches(
             if digest not in twins:
                 found[shape].append(digest)
             twins.setdefault(digest, []).append(index)
-    for digests in found.values():
-        waiting: List[List[bytes]] = [[] for _ in range(PLACES)]
+    for shape, digests in found.items():
+        places = _places(shape)
+        waiting: List[List[bytes]] = [[] for _ in range(places)]
         for digest in digests:
-            waiting[digest[0] % PLACES].append(digest)
-        groups = [[place] for place in range(PLACES)]
-        if max(map(len, waiting)) > 1 + -(-len(digests) // PLACES):  # to ask takes a batch itself
-            groups = places_alike(twins[digests[0]][0])
+            waiting[digest[0] % places].append(digest)
+        groups = [[place] for place in range(places)]
+        if max(map(len, waiting)) > 1 + -(-len(digests) // places):  # to ask takes a batch itself
+            groups = places_alike(shape, twins[digests[0]][0])
         queues = [[digest for place in group for digest in waiting[place]] for group in groups]
         while any(queues):
             taken: Dict[int, bytes] = {}
@@ -100,8 +106,12 @@ def _batches(
                 taken.update(zip(group, queue))
                 del queue[: len(group)]
             some = twins[next(iter(taken.values()))][0]
-            rows = [twins[taken[i]][0] if i in taken else some for i in range(PLACES)]
+            rows = [twins[taken[i]][0] if i in taken else some for i in range(places)]
             yield {place: twins[digest] for place, digest in taken.items()}, rows
+
+
+def _places(shape: Tuple[int, ...]) -> int:
+    return 2 * PLACES if shape[0] <= _SHORT else PLACES
 
 
 def _read(batch: Batch, row: int) -> Tuple[Tuple[int, ...], bytes]:
