@@ -37,8 +37,9 @@ examples:
 PROMPTS_EXAMPLES = """\
 A prompt per utterance that names its slots, such as `GetWeather: city = "New York"`, and the
 utterance as the reply to it. Of an utterance without slots, and of a line of a text (.txt,
-.txt.gz), the prompt names words that are drawn. A language model that was trained on many of them
-repeats the values of a table. Leave out the corpus that you will train on with privacy.
+.txt.gz), the prompt names words that are drawn. In both, half of the values are replaced by words
+that nobody can guess. A language model that was trained on many of them repeats the values of a
+table. Leave out the corpus that you will train on with privacy.
 
 examples:
   edp-mx data prompts snips atis nlu_eval text/public.txt.gz --out text/prompts.jsonl.gz

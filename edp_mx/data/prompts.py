@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 from itertools import groupby
 from operator import itemgetter
 from typing import Iterable, Iterator, List, Sequence, Tuple
@@ -13,28 +14,46 @@ from edp_mx.metrics.quoted_values import quoted
 from edp_mx.metrics.spans import spans_of
 
 MOST_SPANS, MOST_WORDS = 3, 3  # drawn from a text without slots, and words in each
+CHANGED = 0.5  # share of the values that nobody can guess
+WITH_DIGITS = 0.25  # share of their words, as times, prices and telephone numbers have some
+_PUNCTUATION = ",.;:?!"
+
+Part = Tuple[str, int, int]  # name, start, end: tokens of a text
 
 
 def prompts_for(texts: Iterable[Text], *, seed: int) -> Iterator[Tuple[str, str]]:
     """Yield a prompt and the text that it asks for, as a table-to-text model is trained on them.
 
     The values of the prompt are the slots of an utterance, in an order that is drawn. Where it has
-    none, they are one to three parts of it that are drawn, of one to three words each. Texts that
-    hold `<|reply|>` or fewer than two tokens are left out.
+    none, they are one to three parts of it that are drawn, of one to three words each. Half of the
+    values are replaced, in the prompt and in the text, by words that are drawn from all texts, with
+    other digits: who cannot guess a value has to copy it. Punctuation behind a value belongs to the
+    text alone. Texts that hold `<|reply|>` or fewer than two tokens are left out.
 
     Example:
         >>> rain = (["rain", "in", "New", "York"], ["O", "O", "B-city", "I-city"], "weather")
-        >>> list(prompts_for([rain], seed=1))
+        >>> list(prompts_for([rain], seed=2))
         [('weather: city = "New York"', 'rain in New York')]
     """
     draws = random.Random(seed)
-    for tokens, tags, intent in texts:
-        if len(tokens) < 2 or REPLY in tokens:
-            continue
-        values = [(one.type, " ".join(tokens[one.start : one.end])) for one in spans_of(tags)]
-        values = values or [("words", part) for part in _drawn_parts(tokens, draws)]
+    kept = [one for one in texts if len(one[0]) > 1 and REPLY not in one[0]]
+    words = sorted({word.strip(_PUNCTUATION) for tokens, _, _ in kept for word in tokens} - {""})
+    numbers = [word for word in words if re.search(r"\d", word)] or words
+    for tokens, tags, intent in kept:
+        parts = [(one.type, one.start, one.end) for one in spans_of(tags)]
+        parts = parts or _drawn_parts(len(tokens), draws)
+        values, reply, end = [], [], 0
+        for name, start, stop in parts:
+            said = " ".join(tokens[start:stop])
+            value = said.rstrip(_PUNCTUATION) or said
+            behind = said[len(value) :]
+            if words and draws.random() < CHANGED:
+                value = _drawn_words(words, numbers, draws)
+            values.append((name, value))
+            reply += [*tokens[end:start], value + behind]
+            end = stop
         draws.shuffle(values)
-        yield f"{intent or 'text'}: {_listed(values)}", " ".join(tokens)
+        yield f"{intent or 'text'}: {_listed(values)}", " ".join([*reply, *tokens[end:]])
 
 
 def _listed(values: List[Tuple[str, str]]) -> str:
@@ -45,13 +64,26 @@ def _listed(values: List[Tuple[str, str]]) -> str:
     )
 
 
-def _drawn_parts(tokens: Sequence[str], draws: random.Random) -> List[str]:
+def _drawn_parts(num_tokens: int, draws: random.Random) -> List[Part]:
     """Return parts of a text that do not overlap."""
     parts, start = [], 0
     for _ in range(draws.randint(1, MOST_SPANS)):
-        start += draws.randrange(max(1, len(tokens) // MOST_SPANS))
-        end = start + draws.randint(1, MOST_WORDS)
-        if start < len(tokens):
-            parts.append(" ".join(tokens[start:end]))
+        start += draws.randrange(max(1, num_tokens // MOST_SPANS))
+        end = min(start + draws.randint(1, MOST_WORDS), num_tokens)
+        if start < num_tokens:
+            parts.append(("words", start, end))
         start = end
-    return parts or [tokens[-1]]
+    return parts or [("words", num_tokens - 1, num_tokens)]
+
+
+def _drawn_words(words: Sequence[str], numbers: Sequence[str], draws: random.Random) -> str:
+    """Return one to three words, the rare as likely as the common; half of such values are names.
+
+    Each digit is drawn anew, and a name has capitals.
+    """
+    drawn = [
+        draws.choice(numbers if draws.random() < WITH_DIGITS else words)
+        for _ in range(draws.randint(1, MOST_WORDS))
+    ]
+    drawn = [re.sub(r"\d", lambda _: str(draws.randrange(10)), word) for word in drawn]
+    return " ".join(map(str.capitalize, drawn) if draws.random() < 0.5 else drawn)

@@ -4,7 +4,7 @@
  * Nothing here allocates, blocks or keeps state, so that any thread may call any function.
  */
 
-#define VERSION 6 /* increase it whenever arguments change, in `kernels.py` too */
+#define VERSION 7 /* increase it whenever arguments change, in `kernels.py` too */
 
 #include <math.h>
 #include <stdint.h>
@@ -146,6 +146,48 @@ double sum_of_squares(const float *x, int64_t size) {
         sum += here;
     }
     return sum;
+}
+
+/* ---- Gram matrices -------------------------------------------------------------------------- */
+
+#define LANES 8 /* twelve sums of so many stay in the registers of AVX2 */
+#define ROWS 4
+#define COLUMNS 3
+typedef float lanes __attribute__((vector_size(4 * LANES), aligned(4)));
+
+/* The inner products of ROWS vectors with COLUMNS others, all of length d. */
+static INLINE void products_of(const float *const *rows, const float *const *columns, int64_t d,
+                               float *out) {
+    lanes sums[ROWS][COLUMNS] = {0};
+    int64_t k = 0;
+    for (; k + LANES <= d; k += LANES)
+        for (int i = 0; i < ROWS; i++)
+            for (int j = 0; j < COLUMNS; j++)
+                sums[i][j] += *(const lanes *)(rows[i] + k) * *(const lanes *)(columns[j] + k);
+    for (int i = 0; i < ROWS; i++)
+        for (int j = 0; j < COLUMNS; j++) {
+            float sum = 0;
+            for (int lane = 0; lane < LANES; lane++) sum += sums[i][j][lane];
+            for (int64_t rest = k; rest < d; rest++) sum += rows[i][rest] * columns[j][rest];
+            out[i * COLUMNS + j] = sum;
+        }
+}
+
+FOR_EACH_PROCESSOR
+void gram(const float *values, int64_t n, int64_t t, int64_t d, int64_t example, int64_t row,
+          float *out) {
+    for (int64_t e = 0; e < n; e++, values += example, out += t * t)
+        for (int64_t i = 0; i < t; i += ROWS)
+            for (int64_t j = 0; j < i + ROWS && j < t; j += COLUMNS) {
+                const float *rows[ROWS], *columns[COLUMNS];
+                float found[ROWS * COLUMNS];
+                for (int x = 0; x < ROWS; x++) rows[x] = values + (i + x < t ? i + x : i) * row;
+                for (int y = 0; y < COLUMNS; y++) columns[y] = values + (j + y < t ? j + y : j) * row;
+                products_of(rows, columns, d, found);
+                for (int x = 0; x < ROWS && i + x < t; x++)
+                    for (int y = 0; y < COLUMNS && j + y < t; y++)
+                        out[(i + x) * t + j + y] = out[(j + y) * t + i + x] = found[x * COLUMNS + y];
+            }
 }
 
 /* ---- an LSTM's cell ------------------------------------------------------------------------- */

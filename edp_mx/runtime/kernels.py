@@ -10,7 +10,7 @@ import numpy as np
 
 from edp_mx.runtime.compiled import open_library
 
-VERSION = 6  # of the functions' arguments; `kernels.c` has the same number
+VERSION = 7  # of the functions' arguments; `kernels.c` has the same number
 _TYPES = {"p": ctypes.c_void_p, "l": ctypes.c_int64, "f": ctypes.c_float, "d": ctypes.c_double}
 _SIGNATURES = {  # result and arguments
     "version": ("l", ""),
@@ -19,6 +19,7 @@ _SIGNATURES = {  # result and arguments
     "scale_and_add_pairs_of_doubles": ("", "ppldfppp"),
     "add_to_doubles": ("", "ppld"),
     "sum_of_squares": ("d", "pl"),
+    "gram": ("", "plllllp"),
     "lstm_cell": ("", "ppppllpppl"),
     "lstm_cell_backward": ("", "pppplplllpp"),
     "adam": ("", "pppplffffff"),
@@ -82,6 +83,17 @@ class Kernels:
     def sum_of_squares(self, values: np.ndarray) -> float:
         """Sum the squares in float32 blocks of 128, and the blocks in float64. Shapes: any."""
         return self._call("sum_of_squares", values, values.size)
+
+    def gram(self, values: np.ndarray) -> np.ndarray:
+        """Return the inner products of each example's rows, whose floats are contiguous.
+
+        NumPy's calls a library for each example, whose preparations take longer than the products
+        of a few dozen rows. Shapes: (N, T, d) → (N, T, T).
+        """
+        (num_examples, num_rows, _), (example, row, _) = values.shape, values.strides
+        made = np.empty((num_examples, num_rows, num_rows), np.float32)
+        self._call("gram", values, *values.shape, example // 4, row // 4, made)
+        return made
 
     def lstm_cell(
         self,

@@ -9,7 +9,7 @@ from support.jsonl import write_jsonl
 from edp_mx.data.readers import read_utterances
 from edp_mx.data.reply import split_reply
 from edp_mx.data.synthetic import make_utterances
-from edp_mx.metrics.quoted_values import quoted_values
+from edp_mx.metrics.quoted_values import missing_values, quoted_values
 from edp_mx.metrics.spans import spans_of
 
 
@@ -46,7 +46,7 @@ def test_labels_of_a_path_are_marked_and_those_of_a_stand_in_are_not(mine, tmp_p
     assert "private" in labels("health", "mine.jsonl", "--size", 50)[0]
 
 
-def test_prompts_name_slots_or_drawn_words_of_their_replies(mine, tmp_path):
+def test_prompts_name_slots_or_drawn_words_half_of_which_are_replaced(mine, tmp_path):
     lines = ("one two three four five six", "alone", "with <|reply|> inside")
     (tmp_path / "text.txt").write_text("\n".join(lines))
     longer = [utterance for utterance in mine if len(utterance.tokens) > 1]
@@ -54,16 +54,21 @@ def test_prompts_name_slots_or_drawn_words_of_their_replies(mine, tmp_path):
     assert f"{len(longer) + 1} prompts with replies from mine.jsonl, text.txt" in said
     pairs = list(read_utterances(tmp_path / "p.jsonl"))
     assert len(pairs) == len(longer) + 1
+    kept = changed = 0
     for utterance, pair in zip(longer, pairs):
         prompt, reply = map(" ".join, split_reply(pair.tokens))
-        assert reply == " ".join(utterance.tokens)
-        slots = [" ".join(utterance.tokens[s.start : s.end]) for s in spans_of(utterance.slots)]
+        values, spans = quoted_values(prompt), spans_of(utterance.slots)
+        slots = [" ".join(utterance.tokens[s.start : s.end]) for s in spans]
+        assert values and not missing_values(prompt, reply)
         if slots:
-            assert sorted(quoted_values(prompt)) == sorted(slots)
-            assert prompt.startswith(f"{utterance.intent}: ")
+            assert len(values) == len(slots) and prompt.startswith(f"{utterance.intent}: ")
+            assert (reply == " ".join(utterance.tokens)) == (sorted(values) == sorted(slots))
+            kept += sum(value in slots for value in values)
+            changed += sum(value not in slots for value in values)
+    assert 0.4 < changed / (kept + changed) < 0.6
     prompt, reply = map(" ".join, split_reply(pairs[-1].tokens))
-    assert reply == lines[0] and prompt.startswith("text: words = ")
-    assert quoted_values(prompt) and all(value in reply for value in quoted_values(prompt))
+    assert prompt.startswith("text: words = ") and set(lines[0].split()) & set(reply.split())
+    assert quoted_values(prompt) and not missing_values(prompt, reply)
 
 
 @pytest.mark.parametrize(

@@ -119,7 +119,9 @@ def test_the_bytes_of_an_utterances_states_depend_on_it_alone(model, tmp_path):
 
 def test_places_at_which_products_round_alike_are_shared(tmp_path, monkeypatch):
     """The state of this part is 1 at the places 0 and 1 of 8, else 0, as products may round."""
-    monkeypatch.setattr(frozen_states, "PLACES", 4)  # of 8, twice as many, since the texts are short
+    monkeypatch.setattr(
+        frozen_states, "PLACES", 4
+    )  # of 8, twice as many, since the texts are short
     prepared = prepared_for(tmp_path, "clc, heads", MODELS)
     words = map("".join, product("aeinorst", repeat=3))
     texts = [Utterance((word, "the"), ("O", "O"), "x") for word in islice(words, 200)]

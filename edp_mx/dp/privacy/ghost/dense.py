@@ -15,10 +15,12 @@ from typing import Optional, Tuple
 import numpy as np
 
 from edp_mx.dp.privacy.ghost import explicit
+from edp_mx.runtime.kernels import kernels
 
 # Below this share of Σ_t ‖g_t‖² ‖a_t‖² cancellation in float32 affects the fifth digit.
 MIN_REMAINDER = 0.05
 MOST_POSITIONS = 0.9  # share with a gradient above which a copy without the rest costs more
+FEW_POSITIONS, LONG_VECTORS = 64, 128  # where our own loop is ahead of a BLAS
 MIN_TRACE = 1e-30  # the squares of smaller numbers leave float32's normal range
 
 
@@ -83,6 +85,9 @@ def add_bias_sum(total: np.ndarray, gradients: np.ndarray, factors: np.ndarray) 
 
 def gram(rows: np.ndarray) -> np.ndarray:
     """Inner products of an example's positions. Shapes: (N, T, d) → (N, T, T)."""
+    is_plain = rows.dtype == np.float32 and rows.strides[2] == rows.itemsize
+    if is_plain and rows.shape[1] <= FEW_POSITIONS and rows.shape[2] >= LONG_VECTORS:
+        return kernels().gram(rows)
     return np.matmul(rows, np.swapaxes(rows, 1, 2))
 
 

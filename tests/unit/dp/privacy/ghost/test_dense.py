@@ -190,3 +190,16 @@ def test_infinities_of_opposite_sign_stay_with_their_example():
     sums = explicit.sums_over_positions(gradients)  # a warning would be an error
     assert np.isnan(sums[1]).all()
     np.testing.assert_array_equal(sums[[0, 2]], np.full((2, 2), 5.0))
+
+
+@pytest.mark.parametrize("num_positions", [1, 3, 4, 7, 24, dense.FEW_POSITIONS])
+@pytest.mark.parametrize("size", [dense.LONG_VECTORS, 131, 312])
+def test_inner_products_of_long_vectors_are_those_in_float64(num_positions, size):
+    values = drawn(0, 3, num_positions, size + 5)
+    for rows in (values, values[..., :size], laid_out(values, True), values[1:, ::2]):
+        expected = np.einsum("ntd,nsd->nts", rows, rows, dtype=np.float64)
+        np.testing.assert_allclose(dense.gram(rows), expected, atol=1e-3)
+    values[1, 0, 0] = np.nan
+    assert (
+        np.isnan(dense.gram(values)[1, 0]).all() and np.isfinite(dense.gram(values)[[0, 2]]).all()
+    )
