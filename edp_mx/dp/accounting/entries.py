@@ -23,7 +23,7 @@ class Entry:
         what: in words, e.g. "epoch 3"; in the ledger epochs count from 0, for people from 1.
         noise_multiplier: z_t as the paper counts it; None where the paper counts nothing.
         first_step: of its epoch, from 0, with which Poisson steps begin, since a resumed run
-            repeats some. None in a plan, in older ledgers, and of a shuffled epoch.
+            repeats some. None in a plan, and of a shuffled epoch.
     """
 
     what: str
