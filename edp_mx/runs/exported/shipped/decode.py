@@ -11,9 +11,8 @@ class Decoder:
 
     def __init__(self, about):
         self.labels, self.tags = about["intents"], about.get("slots")
-        self.temperature = about.get("temperature", 1.0)
-        self.threshold = about.get("threshold", 0.0)
-        self.out_of_scope = about.get("out_of_scope", "out of scope")
+        self.temperature, self.threshold = about["temperature"], about["threshold"]
+        self.out_of_scope = about["out_of_scope"]
         if self.tags:
             names = ("transitions", "start", "end")
             self.transitions, self.start, self.end = (np.array(about[name]) for name in names)
