@@ -42,8 +42,8 @@ class BERTConfig(TransformerSettings, ModelConfig):
         checkpoint: a folder in Hugging Face's layout to start from, such as pre-training writes,
             which also brings the sizes; by default weights are drawn at random.
         features: the utterance's vector: last (the pooled [CLS]), mean (of the pieces in the last
-            layer) or all_layers (the pooled [CLS], and the means of the pieces' vectors and of all
-            layers but the last); the last two only with trained: heads.
+            layer) or, only with trained: heads, all_layers (the pooled [CLS], and the means of the
+            pieces' vectors and of all layers but the last).
         token_layer: the layer whose states stand for the tokens, counted from 1, the last by
             default; another only with trained: heads.
 
@@ -65,9 +65,11 @@ class BERTConfig(TransformerSettings, ModelConfig):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        for key, default in (("features", "last"), ("token_layer", None)):
-            if getattr(self, key) != default and self.trained != "heads":
-                raise SettingError(key, f"must be {default or 'left out'} unless trained is heads")
+        if self.trained != "heads":
+            if self.features == "all_layers":
+                raise SettingError("features", "must not be all_layers unless trained is heads")
+            if self.token_layer is not None:
+                raise SettingError("token_layer", "must be left out unless trained is heads")
         if self.features == "mean" and self.intents == "infilling":
             raise SettingError("features", "must not be mean where intents is infilling")
         if (self.token_layer or 1) > self.num_layers:
@@ -158,9 +160,11 @@ class BERT(gluon.HybridBlock):
         return hasattr(self.model, "pooler")
 
     @property
-    def pooler(self) -> nn.Dense:
-        """The dense layer that makes an utterance's vector."""
-        return self.mask_state.transform if self.mask_state else self.model.pooler
+    def pooler(self) -> Optional[nn.Dense]:
+        """The dense layer that makes an utterance's vector; None for a mean."""
+        if self.mask_state is not None:
+            return self.mask_state.transform
+        return self.model.pooler if self.has_pooler else None
 
     @property
     def piece_embedding(self) -> gluon.Parameter:

@@ -15,7 +15,7 @@ from edp_mx.data.template import Frame
 from edp_mx.data.vocabulary import Vocabulary
 from edp_mx.errors import UserError
 from edp_mx.models.bert import BERT, BERTConfig, initial_bert_values
-from edp_mx.models.bert_states import at_tokens, lower_states, visible_lengths
+from edp_mx.models.bert_states import at_tokens, lower_states, piece_means, visible_lengths
 from edp_mx.models.checkpoints.config import ADOPTED, read_config
 from edp_mx.models.checkpoints.files import refuse_other_sizes
 from edp_mx.models.checkpoints.huggingface import (
@@ -60,7 +60,8 @@ class BERTEncoder(Encoder):
     def adaptable(self, frozen_layers: int) -> Adaptable:
         cells = list(self.bert.model.encoder.transformer_cells)[frozen_layers:]
         dense = [each for cell in cells for each in (cell.proj, cell.ffn.ffn_1, cell.ffn.ffn_2)]
-        return Adaptable([cell.attention_cell for cell in cells], [*dense, self.bert.pooler])
+        dense += [self.bert.pooler] if self.bert.pooler else []
+        return Adaptable([cell.attention_cell for cell in cells], dense)
 
     def tables(self, vocabulary: Vocabulary) -> Dict[str, Sequence[str]]:
         assert vocabulary.tokenizer is not None
@@ -68,7 +69,8 @@ class BERTEncoder(Encoder):
 
     def masked_piece_head(self) -> MaskedPieceHead:
         """See `Encoder`; the pooler is then not trained, since the loss does not depend on it."""
-        self.bert.model.pooler.collect_params().setattr("grad_req", "null")
+        if self.bert.has_pooler:
+            self.bert.model.pooler.collect_params().setattr("grad_req", "null")
         prefix = "masked_pieces_"
         return MaskedPieceHead(self._config, num_pieces=self._num_pieces, prefix=prefix)
 
@@ -153,7 +155,7 @@ class UpperBERT(Encoder):
         self.cells = nn.HybridSequential(prefix="")
         self.cells.add(*[cells[i] for i in range(num_frozen, len(cells))])
         self._reads_mask = encoder.bert.mask_state is not None
-        self.pooler = encoder.bert.mask_state or encoder.bert.model.pooler
+        self.pooler = encoder.bert.mask_state or encoder.bert.pooler
         self.dropout = encoder.dropout
 
     def inputs(self, batch, context: mx.Context) -> Tuple[mx.nd.NDArray, ...]:
@@ -172,6 +174,8 @@ class UpperBERT(Encoder):
         return self.dropout(at_tokens(F, sequence, firsts)), self.dropout(pooled)
 
     def _pooled(self, F, sequence, piece_lengths):
+        if self.pooler is None:
+            return piece_means(F, [sequence], piece_lengths)
         if self._reads_mask:
             return self.pooler(sequence, piece_lengths)
         first = F.slice_axis(sequence, axis=1, begin=0, end=1)  # (N, 1, H)

@@ -55,7 +55,7 @@ def test_the_layers_that_the_heads_read(features):
 @pytest.mark.parametrize(
     ("settings", "told"),
     [
-        ({"features": "mean"}, "features must be last unless trained is heads"),
+        ({"features": "all_layers"}, "features must not be all_layers unless trained is heads"),
         ({"token_layer": 2}, "token_layer must be left out unless trained is heads"),
         ({"token_layer": 5, "trained": "heads"}, "token_layer must be at most 4"),
         ({"features": "mean", "trained": "heads", "intents": "infilling"}, "must not be mean"),
