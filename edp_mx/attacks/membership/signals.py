@@ -5,15 +5,14 @@ from __future__ import annotations
 from typing import Dict, NamedTuple
 
 import numpy as np
-from scipy.special import log_softmax, logsumexp
+from scipy.special import log_softmax
 
-from edp_mx.models.forward_backward import Chain, Marginals, marginals, path_scores, token_mask
+from edp_mx.models.forward_backward import Chain, marginals, path_scores, token_mask
 from edp_mx.models.viterbi import best_two_scores
 
 TOP_INTENTS = 5
 TOP_TOKENS = 10
 TINY = float(np.finfo(np.float64).tiny)
-LARGEST_LOG_ODDS = -float(np.log(TINY))
 LEAST_LOSS = 1e-14  # precision of log Z − score in float64
 
 
@@ -34,13 +33,9 @@ class Signals(NamedTuple):
     sequence_score: np.ndarray
     sequence_margin: np.ndarray
     intent_loss: np.ndarray
-    intent_log_odds: np.ndarray
-    intent_entropy: np.ndarray
     intent_modified_entropy: np.ndarray
     intent_margin: np.ndarray
     slot_loss: np.ndarray
-    slot_log_odds: np.ndarray
-    slot_entropy: np.ndarray
     slot_modified_entropy: np.ndarray
     slot_margin: np.ndarray
     loss: np.ndarray
@@ -111,13 +106,9 @@ def _intent_signals(scores: np.ndarray, intents: np.ndarray) -> Dict[str, np.nda
     others = scores.copy()
     others[rows, intents] = -np.inf
     true = scores[rows, intents]  # (N,)
-    with np.errstate(divide="ignore"):  # log 0 with one intent only
-        log_odds = true - logsumexp(others, axis=1)
     return {
         "intent_top": sorted_top(probabilities, TOP_INTENTS, fill=0.0),
         "intent_loss": -log_probabilities[rows, intents],
-        "intent_log_odds": np.minimum(log_odds, LARGEST_LOG_ODDS),
-        "intent_entropy": -(probabilities * log_probabilities).sum(axis=1),
         "intent_modified_entropy": modified_entropy(log_probabilities, intents),
         "intent_margin": true - others.max(axis=1),
     }
@@ -141,19 +132,6 @@ def _slot_signals(
         "sequence_score": best - expected.log_partition,
         "sequence_margin": best - second,
         "slot_loss": loss,
-        "slot_log_odds": log_odds_of(loss),
-        "slot_entropy": _path_entropy(expected, emissions, lengths, chain),
         "slot_modified_entropy": np.bincount(rows, by_token, minlength=len(lengths)) / lengths,
         "slot_margin": np.where(is_best, true - second, true - best),
     }
-
-
-def _path_entropy(
-    expected: Marginals, emissions: np.ndarray, lengths: np.ndarray, chain: Chain
-) -> np.ndarray:
-    """Return the entropy over tag paths, log Z minus the expected score, (N,)."""
-    unary = expected.unary
-    local = np.where(unary > 0, unary * emissions, 0.0).sum(axis=(1, 2))  # (N,)
-    ends = unary[:, 0] @ chain.start + unary[np.arange(len(lengths)), lengths - 1] @ chain.end
-    moves = (expected.pairwise * chain.transitions).sum(axis=(1, 2))
-    return np.maximum(expected.log_partition - local - ends - moves, 0.0)
