@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 import time
@@ -14,10 +13,11 @@ import numpy as np
 from edp_mx.attacks.membership.lira.plan import ShadowPlan
 from edp_mx.attacks.membership.scores import hash_of
 from edp_mx.errors import UserError
+from edp_mx.runs.sweep.processes import PAUSE, end, start
+from edp_mx.runs.sweep.trial import last_sentence
 from edp_mx.runtime.npz import read_arrays
 
 SHADOW = "edp_mx.attacks.membership.lira.shadow"  # module that one process runs
-PAUSE = 0.2  # seconds between two looks at the processes
 
 
 def shadow_file(folder: Path, number: int) -> Path:
@@ -40,40 +40,34 @@ def read_shadow(folder: Path, number: int, plan: ShadowPlan) -> Any:
 def train_shadows(folder: Path, numbers: Sequence[int], jobs: int) -> Iterator[int]:
     """Train shadows, `jobs` at a time with one thread each, and yield each that has ended.
 
-    If one fails, all others are ended and its last line is the error.
+    They end with this process. If one fails, all others are ended and its last line is the error.
     """
     waiting = list(numbers)
     training: Dict[int, subprocess.Popen] = {}
-    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
     try:
         while waiting or training:
             while waiting and len(training) < jobs:
                 number = waiting.pop(0)
-                with open(folder / f"shadow-{number:03d}.log", "wb") as log:
-                    training[number] = subprocess.Popen(
-                        [sys.executable, "-m", SHADOW, folder.absolute(), str(number)],
-                        env=environment,
-                        stdin=subprocess.DEVNULL,
-                        stdout=log,
-                        stderr=log,
-                    )
+                words = [sys.executable, "-m", SHADOW, str(folder.absolute()), str(number)]
+                _log_of(folder, number).unlink(missing_ok=True)  # of an earlier failure
+                training[number] = start(words, _log_of(folder, number), threads=1)
             time.sleep(PAUSE)
             for number in [k for k, process in training.items() if process.poll() is not None]:
                 _check_ended(folder, number, training.pop(number).returncode)
                 yield number
     finally:
-        for process in training.values():
-            process.terminate()
-        for process in training.values():
-            process.wait()
+        end([*training.values()])
+
+
+def _log_of(folder: Path, number: int) -> Path:
+    return shadow_file(folder, number).with_suffix(".log")
 
 
 def _check_ended(folder: Path, number: int, code: int) -> None:
-    log = folder / f"shadow-{number:03d}.log"
+    log = _log_of(folder, number)
     if code or not shadow_file(folder, number).exists():
-        lines = log.read_text("utf-8", errors="replace").strip().splitlines()
         raise UserError(
-            f"shadow {number} ended with code {code}: {lines[-1] if lines else 'it said nothing'} "
-            f"(see {log}); finished shadows are kept"
+            f"shadow {number} ended with code {code}: {last_sentence(log)} (see {log}); finished "
+            "shadows are kept"
         )
     log.unlink()
