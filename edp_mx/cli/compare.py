@@ -26,7 +26,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Print the table."""
-    from edp_mx.reports.summary import compare, compare_as_json
+    from edp_mx.reports.summary import compare, run_as_json
 
     runs = [RunDirectory.existing(path) for path in arguments.run_directories]
-    return tell(arguments, lambda: compare_as_json(runs), lambda: compare(runs))
+    return tell(arguments, lambda: [*map(run_as_json, runs)], lambda: compare(runs))

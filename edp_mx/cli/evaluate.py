@@ -8,12 +8,18 @@ reply to the prompts, and compares that with their references.
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 from pathlib import Path
 from typing import Any, List
 
-from edp_mx.cli.console import add_columns, add_overrides, columns_of
+from edp_mx.cli.console import (
+    add_columns,
+    add_overrides,
+    columns_of,
+    print_json,
+    require_at_least,
+    whole,
+)
 from edp_mx.errors import UserError
 from edp_mx.runtime.progress import progress_bar
 from edp_mx.runtime.settings import refuse_unread
@@ -43,7 +49,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--by-label", action="store_true", help="also each label, and those taken for each other"
     )
-    parser.add_argument("--generate", type=int, metavar="N",
+    parser.add_argument("--generate", type=whole, metavar="N",
                         help="also reply to N distinct prompts, 0 for all, and score that; the "
                         "replies are in RUN/generated.jsonl")  # fmt: skip
     parser.add_argument("--confidence", action="store_true",
@@ -83,7 +89,7 @@ def run(arguments: argparse.Namespace) -> int:
         value = label_scores_as_json(utterances, labelled) if labelled else {}
         for each in (scores, *more):
             value.update(each.to_dict())
-        print(json.dumps(value))
+        print_json(value)
         return 0
     baseline = task.constant_answer(utterances, lambda: trained.part("train"), trained.vocabulary)
     mechanism = None if arguments.file else trained.config.privacy.mechanism
@@ -102,10 +108,7 @@ def _check(arguments: argparse.Namespace) -> None:
     if arguments.generate is None and not arguments.confidence:
         why = "without --generate or --confidence nothing is set"
         refuse_unread(vars(arguments), ["overrides"], why)
-    if arguments.generate is not None and arguments.generate < 0:
-        raise UserError(
-            f"--generate is {arguments.generate}; give a number of prompts, or 0 for all"
-        )
+    require_at_least(arguments.generate or 0, 0, "--generate")
     if arguments.confidence and arguments.part == "train" and not arguments.file:
         raise UserError(
             "--confidence on the training part says nothing, since the model has seen it, and what "

@@ -10,6 +10,7 @@ from typing import Any, Optional
 from edp_mx.cli.console import (
     add_configs,
     add_overrides,
+    require_at_least,
     tell,
     values_of,
     whole,
@@ -37,7 +38,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     add("--run", dest="run_directory", type=Path, help="the run directory (default: a new one)")
     add("--runs", type=Path, default=Path("runs"), help="folder for new run directories (runs)")
     often = "with launch/*.sh: restarts after a worker died or a host was lost (0)"
-    add("--max-restarts", type=int, default=0, metavar="K", help=often)
+    add("--max-restarts", type=whole, default=0, metavar="K", help=often)
     checked = "check the configuration and its files, and train nothing"
     add("--check", action="store_true", help=checked)
     at_once = "a quick check of settings and files alone, without the corpus and ε"
@@ -53,8 +54,7 @@ def run(arguments: argparse.Namespace) -> int:
         raise UserError("name either a configuration or, with --resume, a run to resume")
     if arguments.resume and (arguments.overrides or arguments.run_directory):
         raise UserError("--resume keeps the settings of the run: leave out --set and --run")
-    if arguments.max_restarts < 0:
-        raise UserError(f"--max-restarts is {arguments.max_restarts}; it must be 0 or more")
+    require_at_least(arguments.max_restarts, 0, "--max-restarts")
     count = workers_to_check(arguments)
     from edp_mx.api import train_and_draw
     from edp_mx.runs.lifecycle import RunRequest, carry_out
@@ -84,9 +84,9 @@ def _describe(directory: Any) -> str:
 
 
 def _as_json(directory: Any) -> Any:
-    from edp_mx.reports.summary import compare_as_json
+    from edp_mx.reports.summary import run_as_json
 
-    return {"path": str(directory.path), **compare_as_json([directory])[0]}
+    return {"path": str(directory.path), **run_as_json(directory)}
 
 
 def _check(arguments: argparse.Namespace, request: Any, count: Optional[int]) -> int:

@@ -68,12 +68,8 @@ def compare(runs: Sequence[RunDirectory]) -> str:
     return "\n".join([*lines, *_beside_baselines(runs)])
 
 
-def compare_as_json(runs: Sequence[RunDirectory]) -> List[Dict[str, Any]]:
-    """Return the rows of `compare` for strict JSON, with the whole guarantee of each run."""
-    return [_as_json(run) for run in runs]
-
-
-def _as_json(run: RunDirectory) -> Dict[str, Any]:
+def run_as_json(run: RunDirectory) -> Dict[str, Any]:
+    """Return a row of `compare` for strict JSON, with the whole guarantee of the run."""
     differences: List[str] = []
     other = without_privacy(run)
     return {

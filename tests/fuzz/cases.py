@@ -446,7 +446,7 @@ class Runs(Subject):
         run.write("record", make_record(run, load_config(run.config), run.read("results")))
 
     def read(self, folder):
-        from edp_mx.reports.summary import compare, compare_as_json
+        from edp_mx.reports.summary import compare, run_as_json
         from edp_mx.reports.watch_screen import screen
         from edp_mx.runs.interrupted import resumes_with
         from edp_mx.runs.records import collect, select
@@ -456,7 +456,7 @@ class Runs(Subject):
         steps = [
             split, lambda: Vocabulary.from_json(run.read("vocabulary")), run.epochs,
             run.resume_command, lambda: resumes_with(run), lambda: screen(run),
-            lambda: compare([run]), lambda: json.dumps(compare_as_json([run]), allow_nan=False),
+            lambda: compare([run]), lambda: json.dumps(run_as_json(run), allow_nan=False),
             lambda: select(collect([folder]), ["delta=1"], "date"),
         ]  # fmt: skip
         for step in steps:  # each reads on, whatever another refused
