@@ -34,12 +34,12 @@ class Panel(NamedTuple):
     """One panel; the first of its lines is the thickest.
 
     Attributes:
-        scale: of the y-axis: linear, log, or steep (log where the numbers span 30 times or more).
+        may_be_log: whether the y-axis is logarithmic where the numbers span 30 times or more.
     """
 
     title: str
     lines: Tuple[Line, ...]
-    scale: str = "linear"
+    may_be_log: bool = False
     factor: float = 1.0
 
 
@@ -52,7 +52,7 @@ PRIVACY = (
             Line("epsilon_holds_if", GREEN, "that holds on conditions"),
             Line("epsilon_as_published", BLUE, "as published"),
         ),
-        scale="steep",
+        may_be_log=True,
     ),
     Panel("clipped gradients, %", (Line("clipped_fraction", BLUE),), factor=100.0),
     Panel("noise multiplier z_t", (Line("noise_multiplier", BLUE),)),
@@ -124,8 +124,7 @@ def _draw(axes: Axes, panel: Panel, rows: Sequence[Dict[str, Any]]) -> None:
             )
             drawn.append(points)
     values = [value for points in drawn for _, value in points]
-    is_steep = min(values) > 0 and max(values) > STEEP * min(values)
-    if panel.scale == "log" or (panel.scale == "steep" and is_steep):
+    if panel.may_be_log and min(values) > 0 and max(values) > STEEP * min(values):
         axes.set_yscale("log")
     else:
         axes.set_ylim(bottom=0)

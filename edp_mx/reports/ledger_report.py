@@ -74,7 +74,6 @@ def ledger_as_json(account: LedgerAccount) -> Dict[str, Any]:
         "ledger": {
             "entries": [entry.to_dict() for entry in merged(ledger.entries)],
             "is_torn": ledger.is_torn,
-            "is_tied": True,
             "differences": list(account.differences),
         },
     }

@@ -20,6 +20,7 @@ from edp_mx.reports.summary import (
     log10_or_infinity,
     stated_note,
 )
+from edp_mx.reports.table import parse_table
 from edp_mx.runs.attack_files import AttackRecord
 from edp_mx.runs.attack_records import collect_attacks
 from edp_mx.runs.file_types import Machine, Record
@@ -88,7 +89,7 @@ def ser_by_epsilon(records: Sequence[Record]) -> List[Part]:
         "SER against ε",
         "ε for one utterance, at most 100, with δ = 1/(2n), conditions granted. " + CHOSEN,
         [Picture.of("", plot.figure)],
-        PartTable.of_markdown("The same as numbers", plot.table, 3),
+        PartTable.of_texts("The same as numbers", *parse_table(plot.table), 3),
     )
 
 

@@ -9,7 +9,7 @@ from edp_mx.reports.footnotes import split_mark
 from edp_mx.reports.headlines import Headline
 from edp_mx.reports.pages import render_page
 from edp_mx.reports.panels import Picture
-from edp_mx.reports.table import parse_table, render_table
+from edp_mx.reports.table import render_table
 
 MISSING = "–"
 MOST_OPEN = 3  # pictures of a part; of more, each but the first is folded
@@ -65,11 +65,6 @@ class PartTable(NamedTuple):
     def of_facts(cls, caption: str, rows: Iterable[Sequence[object]]) -> PartTable:
         """Return a table of names and values, which are texts even where they begin with digits."""
         return cls(caption, ("what", "value"), [[Cell(str(each)) for each in row] for row in rows])
-
-    @classmethod
-    def of_markdown(cls, caption: str, text: str, heads: int = 1) -> PartTable:
-        """Return the text of `render_table`."""
-        return cls.of_texts(caption, *parse_table(text), heads)
 
 
 def _cell_of(text: str) -> Cell:

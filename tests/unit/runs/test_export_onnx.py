@@ -17,7 +17,6 @@ from support.drawn_runs import (
 )
 
 from edp_mx.data.encoding import evaluation_batches
-from edp_mx.errors import UserError
 from edp_mx.runs.build import encode_part
 from edp_mx.runs.exported.onnx_folder import onnx_model, write_onnx
 
@@ -111,10 +110,3 @@ def test_the_script_spells_bytes_and_writes_the_template(settings, tmp_path):
     write_onnx(trained, tmp_path / "out")
     texts = [*LINES[:60], "Zoë's call at 18:30", "x" * 300, "[MASK] [SEP] call"]
     assert differences(predicted(trained, texts), answered(tmp_path / "out", texts)) < CLOSE
-
-
-def test_what_gives_no_labels_is_refused(tmp_path):
-    trained = drawn_run(tmp_path / "run", "bert", task="masked_lm")
-    with pytest.raises(UserError, match="has task: masked_lm, whose model gives no labels"):
-        write_onnx(trained, tmp_path / "out")
-    assert not (tmp_path / "out").exists()
