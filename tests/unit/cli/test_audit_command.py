@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 from support import cli
+from support.refusals import one_sentence
 
 from edp_mx.cli import main
 from edp_mx.dp.accounting.clippings import CLIP_RULES
-from edp_mx.errors import UserError
 
 ROOT = Path(__file__).resolve().parents[3]
 # a sound system is refuted once in a hundred million times
@@ -77,8 +77,7 @@ def test_what_holds_ends_with_0_and_is_the_default_of_calibrated(rule, capsys):
 def test_impossible_settings_are_refused_in_a_sentence(options, word, monkeypatch):
     monkeypatch.chdir(ROOT)
     for more in ([], ["--check"]):
-        with pytest.raises(UserError, match=word):
-            run(*options, *more)
+        one_sentence(word, run, *options, *more)
 
 
 def test_what_is_no_option_ends_with_2(capsys):
@@ -95,8 +94,7 @@ def test_workers_are_counted_by_a_check_alone():
         (["--workers", "2"], "NP=2"),
     ):
         for audit in ("noise", "step"):
-            with pytest.raises(UserError, match=f"--workers .*{word}"):
-                run(audit, *options)
+            one_sentence(f"--workers .*{word}", run, audit, *options)
 
 
 def test_check_audits_nothing(capsys, monkeypatch):

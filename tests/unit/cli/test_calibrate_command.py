@@ -6,9 +6,9 @@ import re
 from functools import partial
 
 import pytest
-from support.cli import parse, printed
-
-from edp_mx.errors import UserError
+from support import cli
+from support.cli import printed
+from support.refusals import one_sentence
 
 SIZES = ["--delta", "1e-5", "--epochs", "20", "--workers", "8"]
 PLAN = [*SIZES, "--set", "privacy.decay={kind: exponential, rate: 0.05}"]
@@ -80,10 +80,7 @@ def test_delta_rate_and_steps_from_the_number_of_examples(run):
     ],
 )
 def test_impossible_wishes_are_one_sentence(options, words):
-    arguments = parse("calibrate", *options)
-    with pytest.raises(UserError, match=words) as caught:
-        arguments.run(arguments)
-    assert "\n" not in str(caught.value)
+    one_sentence(words, cli.run, "calibrate", *options)
 
 
 @pytest.mark.parametrize("adjacency", ["zero_out", "replace_one"])

@@ -8,6 +8,7 @@ import pytest
 from golden.make_bert_hidden_states import PIECES, draw
 from safetensors.numpy import save_file
 from support import cli
+from support.refusals import one_sentence
 
 from edp_mx.data.origin import Origin, read_origin
 from edp_mx.errors import UserError
@@ -79,12 +80,9 @@ def test_nothing_is_overwritten(folder, tmp_path):
     out.mkdir()
     run("import", folder, "--out", out)  # an empty folder is as good as none
     before = {path.name: path.read_bytes() for path in out.iterdir()}
-    with pytest.raises(UserError, match="ours holds files already"):
-        run("import", folder, "--out", out)
-    with pytest.raises(UserError, match="config.json is a file"):
-        run("import", folder, "--out", out / "config.json")
+    one_sentence("ours holds files already", run, "import", folder, "--out", out)
+    one_sentence("config.json is a file", run, "import", folder, "--out", out / "config.json")
     assert {path.name: path.read_bytes() for path in out.iterdir()} == before
     (folder / "part.safetensors").write_bytes(b"torn")
-    with pytest.raises(UserError, match="part.safetensors is damaged"):
-        run("import", folder, "--out", tmp_path / "new")
+    one_sentence("part.safetensors is damaged", run, "import", folder, "--out", tmp_path / "new")
     assert not (tmp_path / "new").exists()

@@ -6,6 +6,7 @@ from functools import partial
 import pytest
 from support import cli
 from support.huggingface import drawn, packaged_minilm, write_folder
+from support.refusals import one_sentence
 
 from edp_mx.data.origin import UNKNOWN, Origin, read_origin
 from edp_mx.errors import UserError
@@ -40,8 +41,7 @@ def test_a_repository_of_the_hub_comes_with_its_commit(hub, tmp_path, capsys):
     assert read_origin(brought / "origin.json") == (Origin("tiny", UNKNOWN, source=source),)
     assert origin_of(brought)[0].source == source
     assert read_checkpoint(brought).num_parameters == sum(v.size for v in drawn().values())
-    with pytest.raises(UserError, match="holds files already"):
-        fetch("me/tiny")
+    one_sentence("holds files already", fetch, "me/tiny")
 
 
 @pytest.mark.parametrize(
@@ -55,8 +55,7 @@ def test_a_repository_of_the_hub_comes_with_its_commit(hub, tmp_path, capsys):
     ],
 )
 def test_what_cannot_be_had_is_said_in_a_sentence(hub, options, told):
-    with pytest.raises(UserError, match=told):
-        fetch(*options)
+    one_sentence(told, fetch, *options)
     assert not (hub.parents[3] / "checkpoints").exists()
 
 

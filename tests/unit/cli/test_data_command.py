@@ -7,6 +7,7 @@ from functools import partial
 
 import pytest
 from support import cli
+from support.refusals import one_sentence
 
 from edp_mx.cli import main
 from edp_mx.data.readers import read_utterances
@@ -55,8 +56,7 @@ def test_make_again_gives_the_same_bytes_and_spares_other_files(tmp_path):
     ],
 )
 def test_what_cannot_be_done_is_one_sentence_and_leaves_nothing(arguments, named, tmp_path):
-    with pytest.raises(UserError, match=named):
-        run(*arguments, "--out", str(tmp_path / "out"))
+    one_sentence(named, run, *arguments, "--out", str(tmp_path / "out"))
     assert list(tmp_path.iterdir()) == []
 
 
@@ -150,8 +150,7 @@ def test_describe_takes_the_names_of_public_corpora_and_refuses_what_is_empty(
     empty = tmp_path / "empty.jsonl"
     for text in ("", "\n\n"):
         empty.write_text(text)
-        with pytest.raises(UserError, match="empty.jsonl holds no utterances"):
-            run("describe", str(empty))
+        one_sentence("empty.jsonl holds no utterances", run, "describe", str(empty))
     with pytest.raises(UserError, match="nowhere: no such file or folder, nor a corpus .atis, "):
         run("describe", "nowhere")
 

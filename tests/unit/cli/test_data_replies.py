@@ -5,11 +5,11 @@ from functools import partial
 
 import pytest
 from support import cli
+from support.refusals import one_sentence
 from support.replies import PERSONA_CHAT, TURNS, write_tables, write_triples, write_turns
 
 from edp_mx.data.readers import read_utterances
 from edp_mx.data.utterance import REPLY
-from edp_mx.errors import UserError
 
 run = partial(cli.run, "data")
 
@@ -41,8 +41,7 @@ def test_describe_reads_the_context_where_that_is_said(tmp_path, capsys):
     path = write_turns(tmp_path / "turns.jsonl")
     assert run("describe", path, "--columns", "prompt=context", "--show") == 0
     assert "reply: user: I am hungry. <|reply|> In which city?" in capsys.readouterr().out
-    with pytest.raises(UserError, match="must be acts or context"):
-        run("describe", path, "--columns", "prompt=text")
+    one_sentence("must be acts or context", run, "describe", path, "--columns", "prompt=text")
 
 
 def test_describe_reads_the_columns_of_ones_own_table(tmp_path, capsys):
@@ -66,6 +65,4 @@ def test_text_words_and_merged_corpora_keep_both_sides(tmp_path):
 
 def test_a_broken_row_is_one_sentence_with_file_and_line(tmp_path, capsys):
     path = write_turns(tmp_path / "turns.jsonl", [*TURNS, {**TURNS[0], "acts": [["a"]]}])
-    with pytest.raises(UserError, match=r'turns\.jsonl, line 4: "acts" is not a list of') as error:
-        run("describe", path)
-    assert "\n" not in str(error.value)
+    one_sentence(r'turns\.jsonl, line 4: "acts" is not a list of', run, "describe", path)

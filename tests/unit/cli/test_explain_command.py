@@ -6,7 +6,7 @@ import re
 
 import pytest
 from scipy.stats import norm
-from support.cli import parse, printed, run, strictly
+from support.cli import printed, run, strictly
 from support.drawn_runs import PRIVACY
 from support.gaussian import gaussian_delta
 from support.made_ledgers import (
@@ -17,6 +17,7 @@ from support.made_ledgers import (
     run_with,
     shuffled_line,
 )
+from support.refusals import one_sentence
 
 from edp_mx.dp.accounting.target import calibrated
 from edp_mx.errors import UserError
@@ -191,9 +192,7 @@ def test_the_grade_is_that_of_a_delta_well_below_one_over_n(capsys, drawn, n, ch
 
 def test_no_run_is_one_sentence(tmp_path):
     for folder in (tmp_path, tmp_path / "nowhere"):
-        arguments = parse("explain", folder)
-        with pytest.raises(UserError, match=re.escape(str(folder))):
-            arguments.run(arguments)
+        one_sentence(re.escape(str(folder)), run, "explain", folder)
 
 
 def test_a_run_that_could_stop_early_says_so(capsys, tmp_path):
@@ -235,5 +234,4 @@ def test_a_run_that_has_lost_its_ledger_says_so(command, tmp_path):
     (folder / "config.yaml").write_text("{}")
     (folder / "privacy.json").write_text(json.dumps({**PRIVACY, "mechanism": "dp_sgd"}))
     (folder / "privacy_ledger.jsonl").unlink()
-    with pytest.raises(UserError, match=r"has lost its privacy_ledger.jsonl, without which no eps"):
-        run(command, folder)
+    one_sentence(r"has lost its privacy_ledger.jsonl, without which no eps", run, command, folder)

@@ -10,6 +10,7 @@ import yaml
 from safetensors.numpy import load_file
 from support import cli
 from support.drawn_runs import LINES, differences, drawn_run, predicted
+from support.refusals import one_sentence
 
 from edp_mx.data.origin import UNKNOWN, Origin, read_origin, write_origin
 from edp_mx.dp.weights import weights_of
@@ -113,8 +114,7 @@ def test_what_has_no_place_is_refused_and_leaves_nothing(
     family, settings, task, to, said, tmp_path
 ):
     trained = drawn_run(tmp_path / "run", family, *settings, task=task)
-    with pytest.raises(UserError, match=said):
-        export(trained, tmp_path / "out", to)
+    one_sentence(said, export, trained, tmp_path / "out", to)
     assert not (tmp_path / "out").exists()
 
 
@@ -123,12 +123,10 @@ def test_nothing_is_overwritten_and_a_run_must_have_ended(tmp_path):
     out.mkdir()
     (out / "mine").write_text("mine")
     for to in ("onnx", "huggingface"):
-        with pytest.raises(UserError, match="out holds files already; name a new folder"):
-            export(trained, out, to)
+        one_sentence("out holds files already; name a new folder", export, trained, out, to)
     assert [path.name for path in out.iterdir()] == ["mine"]
     (trained.run.path / "results.json").unlink()
-    with pytest.raises(UserError, match="has not trained to its end"):
-        export(trained, tmp_path / "new")
+    one_sentence("has not trained to its end", export, trained, tmp_path / "new")
     assert not (tmp_path / "new").exists()
 
 

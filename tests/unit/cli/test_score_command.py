@@ -5,6 +5,7 @@ from functools import partial
 
 import pytest
 from support import cli
+from support.refusals import one_sentence
 
 from edp_mx.errors import UserError
 
@@ -66,9 +67,8 @@ def test_the_contract(files, capsys, alignment, counts, ser):
     ],
 )
 def test_a_broken_line_is_named(files, line, words):
-    with pytest.raises(UserError, match=rf"hypothesis.jsonl, line 2: .*{words}") as caught:
-        run(*files(REFERENCE, [HYPOTHESIS[0], line]))
-    assert "\n" not in str(caught.value)
+    given = files(REFERENCE, [HYPOTHESIS[0], line])
+    one_sentence(rf"hypothesis.jsonl, line 2: .*{words}", run, *given)
 
 
 @pytest.mark.parametrize(
@@ -86,8 +86,6 @@ def test_files_that_do_not_match(files, counts, words):
 
 def test_unreadable_files(files, tmp_path):
     reference, hypothesis = files(REFERENCE, HYPOTHESIS)
-    with pytest.raises(UserError, match="cannot read .*absent.jsonl"):
-        run(reference, str(tmp_path / "absent.jsonl"))
+    one_sentence("cannot read .*absent.jsonl", run, reference, str(tmp_path / "absent.jsonl"))
     (tmp_path / "hypothesis.jsonl").write_bytes(b'{"tokens": ["\xff"]}\n')
-    with pytest.raises(UserError, match="line 1: not UTF-8"):
-        run(reference, hypothesis)
+    one_sentence("line 1: not UTF-8", run, reference, hypothesis)

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Tuple
 
 import pytest
+from support.refusals import one_sentence
 
 from edp_mx.config import dump_config, load_config
 from edp_mx.errors import UserError
@@ -50,8 +51,7 @@ def test_files_are_laid_over_each_other_and_the_name_follows(tmp_path):
 @pytest.mark.parametrize("text", ["", "# a comment", "name: mine", "{}"])
 def test_a_configuration_that_sets_nothing_is_refused(tmp_path, text):
     path = write(tmp_path, "a.yaml", text)
-    with pytest.raises(UserError, match=r"a\.yaml sets nothing; begin with"):
-        load_config(path)
+    one_sentence(r"a\.yaml sets nothing; begin with", load_config, path)
     assert load_config([write(tmp_path, "b.yaml", "data: {corpus: health}"), path])
     assert load_config(path, ["data.corpus=health"]).data.corpus == "health"
 
@@ -110,8 +110,7 @@ def test_sizes_beside_the_checkpoint_are_kept(tmp_path):
     (folder / "config.json").write_text(json.dumps({**SIZES, "hidden_size": 48}))
     assert load_config(run) == config
     (folder / "config.json").write_text("{}")
-    with pytest.raises(UserError, match="theirs/config.json: num_hidden_layers is missing"):
-        load_config(path)
+    one_sentence("theirs/config.json: num_hidden_layers is missing", load_config, path)
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,7 @@ import sys
 
 import numpy as np
 import pytest
+from support.refusals import one_sentence
 
 from edp_mx.dp import checkpoint_file
 from edp_mx.dp.checkpoint_file import (
@@ -15,7 +16,6 @@ from edp_mx.dp.checkpoint_file import (
     remove_checkpoints,
     write_checkpoint,
 )
-from edp_mx.errors import UserError
 from edp_mx.runtime.files import remove_leftovers
 
 
@@ -71,8 +71,7 @@ def test_the_one_before_a_damaged_one_is_used_and_the_log_says_so(tmp_path, capl
         content = bytearray(found.read_bytes())
         content[40] ^= 4
         found.write_bytes(content)
-    with pytest.raises(UserError, match="checkpoint-1.npz was damaged or changed.*nothing whole"):
-        newest_whole(path)
+    one_sentence("checkpoint-1.npz was damaged or changed.*nothing whole", newest_whole, path)
 
 
 def test_a_disk_that_is_full_harms_none_of_them(tmp_path, monkeypatch):
@@ -83,8 +82,7 @@ def test_a_disk_that_is_full_harms_none_of_them(tmp_path, monkeypatch):
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(checkpoint_file.os, "fsync", full)
-    with pytest.raises(UserError, match="No space left"):
-        written(tmp_path, 3)
+    one_sentence("No space left", written, tmp_path, 3)
     assert {found: found.read_bytes() for found in checkpoints(path)} == before
     assert len(os.listdir(tmp_path)) == 2
 

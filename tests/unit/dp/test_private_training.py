@@ -22,6 +22,7 @@ from support.own_networks import (
     vectors,
     weights_of,
 )
+from support.refusals import one_sentence
 
 import edp_mx
 from edp_mx.dp.accounting.decay import Decay
@@ -171,11 +172,9 @@ def test_only_a_batch_that_was_drawn_last_is_trained_on_once(generator):
     batch = next(batches)
     private.step(batch)
     for wrong in (batch, None, dataset[:BATCH]):
-        with pytest.raises(UserError, match="did not draw, or an old one"):
-            private.step(wrong)
+        one_sentence("did not draw, or an old one", private.step, wrong)
     next(batches)
-    with pytest.raises(UserError, match="drawn but not trained on"):
-        next(batches)
+    one_sentence("drawn but not trained on", next, batches)
     with pytest.raises(UserError, match="another data set"):
         next(private.batches(vectors(generator)))
 
@@ -184,21 +183,18 @@ def test_a_raw_step_is_refused(generator):
     private, _, batches = begun(generator)
     private.step(next(batches))
     for call in (private.trainer.step, private.trainer.update):
-        with pytest.raises(UserError, match="would apply the raw gradient"):
-            call(BATCH)
+        one_sentence("would apply the raw gradient", call, BATCH)
 
 
 def test_a_network_that_changed_is_refused(generator):
     private, _, batches = begun(generator)
     batch = next(batches)
     private.net[0].weight.grad_req = "null"
-    with pytest.raises(UserError, match="other trainable parameters than when"):
-        private.step(batch)
+    one_sentence("other trainable parameters than when", private.step, batch)
     private, _, batches = begun(generator)
     batch = next(batches)
     private.net.initialize(force_reinit=True)
-    with pytest.raises(UserError, match="re-initialised, cast or moved"):
-        private.step(batch)
+    one_sentence("re-initialised, cast or moved", private.step, batch)
 
 
 def batch_norm():

@@ -10,11 +10,11 @@ import pytest
 from support.commands import CONFIGS, edp_mx
 from support.membership import made_scores
 from support.records import attack_of, changed, lines_in, record_of
+from support.refusals import one_sentence
 
 from edp_mx.attacks.directory import write_outcome
 from edp_mx.attacks.membership.thresholds import Guesses
 from edp_mx.config import dump_config
-from edp_mx.errors import UserError
 from edp_mx.runs.attack_records import collect_attacks, keep_whole
 from edp_mx.runs.record import run_id
 from edp_mx.runs.run_directory import RunDirectory
@@ -286,5 +286,4 @@ def test_a_record_of_an_attack_that_was_changed_is_refused_by_its_name(tmp_path,
     record = unstructure(attack_of(record_of()))
     record["success"]["LiRA online"].update(changes)
     (tmp_path / "attacks.jsonl").write_text(json.dumps(record))
-    with pytest.raises(UserError, match=f"attacks.jsonl, line 1.*{said}"):
-        collect_attacks([tmp_path])
+    one_sentence(f"attacks.jsonl, line 1.*{said}", collect_attacks, [tmp_path])

@@ -5,6 +5,7 @@ from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
+from support.refusals import one_sentence
 
 from edp_mx.config import load_config
 from edp_mx.data.corpus import load_corpus
@@ -14,7 +15,6 @@ from edp_mx.data.origin import ORIGIN, write_origin
 from edp_mx.data.utterance import Utterance
 from edp_mx.data.vocabulary import Vocabulary, VocabularyConfig
 from edp_mx.dp.accounting.samplers import Sizes
-from edp_mx.errors import UserError
 from edp_mx.runs.ancestors import brought_along, origin_of_run
 from edp_mx.runs.plan import plan_for
 from edp_mx.runs.run_directory import RunDirectory
@@ -82,8 +82,7 @@ def test_words_that_a_run_took_from_the_same_corpus_do_not_become_public(place):
         return plan_for(given, corpus, vocabulary, DRAWS, 1, brought=brought_along(given, corpus))
 
     for assumed, needed in (("", "vocabulary"), ("start", "vocabulary"), ("vocabulary", "start")):
-        with pytest.raises(UserError, match=rf"assume_public: \[{needed}\]"):
-            planned(assumed)
+        one_sentence(rf"assume_public: \[{needed}\]", planned, assumed)
     assert set(planned("start, vocabulary").private_inputs) == {"start", "vocabulary"}
     write_run(place, "first", OTHER)
     assert planned("").private_inputs == ()

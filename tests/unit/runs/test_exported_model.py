@@ -7,6 +7,7 @@ import threading
 import pytest
 from support import cli
 from support.drawn_runs import LINES, confidence_of, differences, drawn_run, predicted, threshold_of
+from support.refusals import one_sentence
 from support.serving import posted, raw
 
 import edp_mx
@@ -131,8 +132,7 @@ def folder(tmp_path):
 def test_a_file_that_was_cut_is_refused(folder, file):
     content = (folder / file).read_bytes()
     (folder / file).write_bytes(content[: len(content) // 2])
-    with pytest.raises(UserError, match="not JSON" if file == "model.json" else "export the run"):
-        ExportedModel(folder)
+    one_sentence("not JSON" if file == "model.json" else "export the run", ExportedModel, folder)
 
 
 @pytest.mark.parametrize("key", ["task", "words", "transitions"])
@@ -140,14 +140,12 @@ def test_settings_that_miss_something_are_refused(folder, key):
     about = json.loads((folder / "model.json").read_text())
     del about[key]
     (folder / "model.json").write_text(json.dumps(about))
-    with pytest.raises(UserError, match="export the run again"):
-        ExportedModel(folder)
+    one_sentence("export the run again", ExportedModel, folder)
 
 
 def test_without_onnxruntime_one_sentence_says_what_to_install(folder, monkeypatch):
     monkeypatch.setitem(sys.modules, "onnxruntime", None)
-    with pytest.raises(UserError, match="onnxruntime: pip install onnxruntime tokenizers"):
-        ExportedModel(folder)
+    one_sentence("onnxruntime: pip install onnxruntime tokenizers", ExportedModel, folder)
     with pytest.raises(UserError, match="threshold must be at least 0 and at most 1, not 2"):
         monkeypatch.undo()
         ExportedModel(folder).set_answering(["threshold=2"])

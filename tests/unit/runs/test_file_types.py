@@ -4,6 +4,7 @@ import json
 
 import pytest
 from support.records import PRIVACY
+from support.refusals import one_sentence
 
 from edp_mx.errors import UserError
 from edp_mx.runs.run_directory import RunDirectory
@@ -40,16 +41,14 @@ ROW = {"epoch": 1, "loss": 1.0, "seconds": 2.0, "ser": 0.5, "intent_accuracy": 0
 def test_an_epoch_has_no_null_for_what_is_calculated_with(tmp_path, key):
     run = RunDirectory(tmp_path)
     run.metrics.write_text(json.dumps({**ROW, key: None}) + "\n{}\n")
-    with pytest.raises(UserError, match=rf"metrics\.jsonl, line 1 has no {key};"):
-        run.epochs()
+    one_sentence(rf"metrics\.jsonl, line 1 has no {key};", run.epochs)
 
 
 def test_an_epoch_is_of_numbers(tmp_path):
     run = RunDirectory(tmp_path)
     first = json.dumps(ROW) + "\n"
     run.metrics.write_text(first + json.dumps({**ROW, "ser": "low"}) + "\n")
-    with pytest.raises(UserError, match=r"metrics\.jsonl, line 2: ser: 'low' is not a number"):
-        run.epochs()
+    one_sentence(r"metrics\.jsonl, line 2: ser: 'low' is not a number", run.epochs)
     run.metrics.write_text(first + '{"epoch": 2, "se')
     assert run.epochs() == [ROW]  # torn by a crash
 
@@ -57,5 +56,4 @@ def test_an_epoch_is_of_numbers(tmp_path):
 def test_a_wrong_value_of_nested_mappings_is_named_with_all_its_keys(tmp_path):
     run = RunDirectory(tmp_path)
     (tmp_path / "environment.json").write_text('{"fingerprints": {"train": {"key": 5}}}')
-    with pytest.raises(UserError, match=r"json: fingerprints\.train\.key: 5 is not a text"):
-        run.read("environment")
+    one_sentence(r"json: fingerprints\.train\.key: 5 is not a text", run.read, "environment")

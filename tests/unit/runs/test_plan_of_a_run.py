@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from support.cli import printed
 from support.made_ledgers import plan_with, poisson_plan
+from support.refusals import one_sentence
 
 from edp_mx.config import load_config
 from edp_mx.data.origin import ORIGIN, Origin, Read, write_origin
@@ -141,8 +142,7 @@ def test_lengths_refuse_a_target_too(tmp_path):
     ],
 )
 def test_what_contradicts_itself_is_refused(configured, settings, message):
-    with pytest.raises(UserError, match=message):
-        configured(*settings)
+    one_sentence(message, configured, *settings)
     assert planned(configured("mechanism=none")).release is None
 
 
@@ -292,16 +292,14 @@ def test_a_checkpoint_without_its_ledger_is_refused(directory):
     for has_checkpoint in (True, False):  # layers.json alone says that the run had begun
         if not has_checkpoint:
             directory.checkpoint.unlink()
-        with pytest.raises(UserError, match="nobody knows what") as caught:
-            start(ALPHA, directory)
-        assert "\n" not in str(caught.value) and not directory.ledger.exists()
+        one_sentence("nobody knows what", start, ALPHA, directory)
+        assert not directory.ledger.exists()
 
 
 def test_alpha_beyond_the_budget_is_refused_before_it_is_written(directory):
     """z_a = 1 costs more than 0.5 by itself."""
     spending = start(dataclasses.replace(ALPHA, max_epsilon=0.5), directory)
-    with pytest.raises(UserError, match="that the layer scales cost"):
-        spending.known_scales()
+    one_sentence("that the layer scales cost", spending.known_scales)
     assert read_ledger(directory.ledger).entries == ()
 
 
@@ -348,8 +346,7 @@ def test_a_target_is_refused_for_a_model_that_starts_from_a_run_on_the_same_corp
     (tmp_path / "c.yaml").write_text("training: {epochs: 4}")
     settings = [f"model.start_from={first}", "privacy.mechanism=dp_sgd", "privacy.target_epsilon=8"]
     config = load_config(tmp_path / "c.yaml", settings)
-    with pytest.raises(UserError, match=r"the model starts from a run .*assume_public: \[start\]"):
-        planned(config)
+    one_sentence(r"the model starts from a run .*assume_public: \[start\]", planned, config)
     granted = load_config(tmp_path / "c.yaml", [*settings, "privacy.assume_public=[start]"])
     assert planned(granted).private_inputs == ("start",)
     write_origin(first / ORIGIN, [Origin("first", "none", corpora=(Read("snips"),))])

@@ -8,9 +8,9 @@ from multiprocessing import get_context
 import pytest
 from support.commands import ROOT, edp_mx
 from support.records import attack_of, changed, lines_in
+from support.refusals import one_sentence
 
 from edp_mx.config import load_config
-from edp_mx.errors import UserError
 from edp_mx.reports.run_list import list_runs
 from edp_mx.runs import record as records
 from edp_mx.runs.attack_records import collect_attacks, keep_whole
@@ -136,8 +136,7 @@ def test_runs_and_records_are_collected_once_and_filtered(tmp_path):
     finished_run(tmp_path / "runs" / "deep" / "a", first)
     run = finished_run(tmp_path / "runs" / "b", second)
     (tmp_path / "runs" / "b" / "results.json").unlink()
-    with pytest.raises(UserError, match="is not finished"):
-        keep_whole(run, tmp_path / "kept")
+    one_sentence("is not finished", keep_whole, run, tmp_path / "kept")
     run.write("results", {"test": {}})
     said = [f"{tmp_path}/kept/runs.jsonl: b-{second.hash}-{run_id(second)}"]
     for _ in range(2):
@@ -156,8 +155,7 @@ def test_runs_and_records_are_collected_once_and_filtered(tmp_path):
     ):
         assert [each.record.name for each in select(found, wheres)] == list(names)
     for wrong in (["corpora=atis"], ["corpus"]):
-        with pytest.raises(UserError, match="--where"):
-            select(found, wrong)
+        one_sentence("--where", select, found, wrong)
 
 
 def test_a_second_run_with_the_same_settings_is_kept_beside_the_first(tmp_path):
@@ -244,8 +242,7 @@ def test_a_torn_line_is_refused_with_its_file_and_number_and_nothing_is_added(
     path.write_text("\n".join([*lines[:2], damage(lines[2])]))
     whole = path.read_bytes()
     for read in (lambda: collect([tmp_path]), lambda: add_one("d", tmp_path)):
-        with pytest.raises(UserError, match=rf"runs\.jsonl, line 3.*{said}"):
-            read()
+        one_sentence(rf"runs\.jsonl, line 3.*{said}", read)
     assert path.read_bytes() == whole
 
 

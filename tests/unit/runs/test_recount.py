@@ -5,6 +5,7 @@ import json
 import pytest
 from support.commands import edp_mx
 from support.made_ledgers import plan_with, poisson_plan, run_of
+from support.refusals import one_sentence
 
 from edp_mx.dp.accounting.ledger import read_ledger
 from edp_mx.errors import UserError
@@ -45,14 +46,12 @@ def test_without_its_ledger_a_private_run_has_no_epsilon(tmp_path):
     run.ledger.unlink()
     for claim in ({}, {"mechanism": "none"}):  # also where the file says that there was none
         run.write("privacy", {**run.read("privacy"), **claim})
-        with pytest.raises(UserError, match="nobody knows what the run has spent"):
-            privacy_of(run, [])
+        one_sentence("nobody knows what the run has spent", privacy_of, run, [])
 
 
 def test_another_number_of_utterances_than_the_split_has_is_refused(tmp_path):
     run = made_run(tmp_path / "run", plan_with({"unit": "utterance"}), train=4000)
-    with pytest.raises(UserError, match="counts 4478 utterances, but split.json has 4000"):
-        recount(run)
+    one_sentence("counts 4478 utterances, but split.json has 4000", recount, run)
 
 
 def test_of_users_there_may_be_fewer_than_utterances(tmp_path):

@@ -3,6 +3,7 @@
 import json
 
 import pytest
+from support.refusals import one_sentence
 
 from edp_mx.errors import UserError
 from edp_mx.runs.run_directory import RunDirectory
@@ -43,12 +44,10 @@ def test_another_start_is_refused_by_its_name(run, change, words):
 
 def test_a_changed_setting_and_a_lost_vocabulary_are_noticed(run):
     run.config.write_text(CONFIG.replace("epochs: 3", "epochs: 4"))
-    with pytest.raises(UserError, match=r"config.yaml was changed since it was begun"):
-        refuse_other_start(run, **START)
+    one_sentence(r"config.yaml was changed since it was begun", refuse_other_start, run, **START)
     run.config.write_text(CONFIG)
     (run.path / "vocabulary.json").unlink()
-    with pytest.raises(UserError, match=r"vocabulary.json is missing"):
-        refuse_other_start(run, **START)
+    one_sentence(r"vocabulary.json is missing", refuse_other_start, run, **START)
 
 
 def test_what_another_machine_keyed_is_not_asked_for(run, monkeypatch, tmp_path):

@@ -1,8 +1,7 @@
 """Runs without a model: each command says what is the matter and what to do."""
 
-import pytest
+from support.refusals import one_sentence
 
-from edp_mx.errors import UserError
 from edp_mx.reports.summary import compare
 from edp_mx.runs.run_directory import RunDirectory
 from edp_mx.runs.trained_run import load_run
@@ -10,13 +9,9 @@ from edp_mx.runs.trained_run import load_run
 
 def test_a_run_that_never_began_or_has_not_ended_says_so(tmp_path):
     run = RunDirectory(tmp_path / "run")
-    with pytest.raises(UserError, match="is not a run directory"):
-        load_run(run.path)
+    one_sentence("is not a run directory", load_run, run.path)
     run.create("run", "name: run\ndata: {corpus: health}\n")
-    with pytest.raises(UserError, match=r"never began to train.*rank_0\.log.*--resume .*run`$"):
-        load_run(run.path)
+    one_sentence(r"never began to train.*rank_0\.log.*--resume .*run`$", load_run, run.path)
     run.write("vocabulary", {})
-    with pytest.raises(UserError, match=r"has not trained to its end.*--resume .*run`$"):
-        load_run(run.path)
-    with pytest.raises(UserError, match=r"has no results\.json: it has not trained to its end"):
-        compare([run])
+    one_sentence(r"has not trained to its end.*--resume .*run`$", load_run, run.path)
+    one_sentence(r"has no results\.json: it has not trained to its end", compare, [run])

@@ -5,8 +5,8 @@ import importlib.machinery
 import mxnet as mx
 import pytest
 from mxnet.gluon import nn
+from support.refusals import one_sentence
 
-from edp_mx.errors import UserError
 from edp_mx.models.quick import library, quicken
 from edp_mx.runtime import compiled, kernels
 
@@ -34,23 +34,20 @@ def test_what_cannot_be_used_is_refused_with_what_to_do(load, fault, reason, tmp
         path = "libc.so.6"
     spec = importlib.machinery.ModuleSpec("x", None, origin=str(path))
     monkeypatch.setattr(compiled, "find_spec", lambda name: None if fault == "missing" else spec)
-    with pytest.raises(UserError, match=f"{reason}.*launch/setup.sh"):
-        load.__wrapped__()
+    one_sentence(f"{reason}.*launch/setup.sh", load.__wrapped__)
 
 
 @pytest.mark.parametrize("module, load", [(kernels, kernels.kernels),
                                           (library, library.load_operators)])  # fmt: skip
 def test_of_another_version_it_is_refused(module, load, monkeypatch):
     monkeypatch.setattr(module, "VERSION", module.VERSION + 1)
-    with pytest.raises(UserError, match=f"version {module.VERSION - 1}, not {module.VERSION}"):
-        load.__wrapped__()
+    one_sentence(f"version {module.VERSION - 1}, not {module.VERSION}", load.__wrapped__)
 
 
 def test_what_mxnet_cannot_load_is_refused(monkeypatch):
     no_operators = compiled.open_library(KERNELS, version=kernels.VERSION, function="version")
     monkeypatch.setattr(library, "open_library", lambda *_, **__: no_operators)
-    with pytest.raises(UserError, match="cannot be used.*launch/setup.sh"):
-        library.load_operators.__wrapped__()
+    one_sentence("cannot be used.*launch/setup.sh", library.load_operators.__wrapped__)
 
 
 def test_on_a_gpu_mxnets_own_layers_stay():

@@ -7,8 +7,8 @@ from unittest import mock
 
 import pytest
 from support.commands import from_a_shell
+from support.refusals import one_sentence
 
-from edp_mx.errors import UserError
 from edp_mx.runtime import launcher, processes
 
 
@@ -22,13 +22,11 @@ from edp_mx.runtime import launcher, processes
     ],
 )
 def test_what_cannot_be_is_refused_in_one_sentence(given, sentence):
-    with pytest.raises(UserError, match=sentence):
-        launcher.launch(["true"], workers=2, **given)
+    one_sentence(sentence, launcher.launch, ["true"], workers=2, **given)
 
 
 def test_the_interfaces_that_there_are_are_named():
-    with pytest.raises(UserError, match=r"there are .*lo \(127\.0\.0\.1\)"):
-        launcher._interface({"192.0.2.1"}, "nic7")
+    one_sentence(r"there are .*lo \(127\.0\.0\.1\)", launcher._interface, {"192.0.2.1"}, "nic7")
 
 
 def test_secrets_of_the_environment_stay_on_this_machine():

@@ -116,8 +116,7 @@ def test_a_setting_that_changes_no_model_makes_no_other_plan(corpus, vocabulary,
     patient = replace(CONFIG, training=replace(CONFIG.training, watchdog_seconds=9.0))
     assert ensure_plan(folder, scores, patient, SHADOWS).ids == plan.ids
     faster = replace(CONFIG, training=replace(CONFIG.training, learning_rate=1.0))
-    with pytest.raises(UserError, match="holds shadows of other settings"):
-        ensure_plan(folder, scores, faster, SHADOWS)
+    one_sentence("holds shadows of other settings", ensure_plan, folder, scores, faster, SHADOWS)
 
 
 def test_a_plan_without_shadows_makes_way(corpus, vocabulary, tmp_path):

@@ -7,6 +7,7 @@ import math
 import pytest
 from support.gaussian import gaussian_delta
 from support.made_ledgers import plan_with, poisson_plan, run_of, write_plan
+from support.refusals import one_sentence
 
 from edp_mx.dp.accounting.budget import (
     committed_entries,
@@ -227,8 +228,7 @@ def test_a_budget_with_a_known_seed_is_refused():
 @pytest.mark.parametrize("made", [plan_with, poisson_plan])
 def test_a_budget_without_room_for_a_step_is_refused_before_anything_is_released(made):
     plan = made(noise_multiplier=0.1, max_epsilon=0.01)
-    with pytest.raises(UserError, match="0.01 leaves no room for a step: the first epoch costs"):
-        refuse_unaffordable(plan)
+    one_sentence("0.01 leaves no room for a step: the first epoch costs", refuse_unaffordable, plan)
     cost = count_what_holds(plan, [plan.entry(0)]).epsilon.value
     refuse_unaffordable(dataclasses.replace(plan, max_epsilon=cost * 1.001))
 
@@ -247,5 +247,4 @@ def test_alpha_is_paid_for_before_it_is_released():
         refuse_unaffordable(enough, (alpha,))
     refuse_unaffordable(dataclasses.replace(plan, max_epsilon=None))
     blind = dataclasses.replace(enough, private_inputs=["vocabulary"])
-    with pytest.raises(UserError, match="privacy.max_epsilon: epsilon is infinite"):
-        refuse_unaffordable(blind)
+    one_sentence("privacy.max_epsilon: epsilon is infinite", refuse_unaffordable, blind)

@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from support import releases
+from support.refusals import one_sentence
 
 from edp_mx.dp.accounting.decay import Decay
 from edp_mx.dp.accounting.events import Composition, Event
 from edp_mx.dp.accounting.plan import Plan
-from edp_mx.errors import UserError
 
 EVENTS = st.one_of(
     st.builds(Event, st.just("shuffle"), st.sampled_from([0.0, 1.0, 2.0]), st.integers(0, 3)),
@@ -64,13 +64,11 @@ def test_merging_keeps_every_step_in_its_place(events):
     ],
 )
 def test_impossible_events_are_refused_by_name(arguments, word):
-    with pytest.raises(UserError, match=word):
-        Event(*arguments)
+    one_sentence(word, Event, *arguments)
 
 
 def test_an_unknown_pair_of_neighbours_is_refused():
-    with pytest.raises(UserError, match="neighbours"):
-        Composition("add_remove")
+    one_sentence("neighbours", Composition, "add_remove")
 
 
 def composition_of(release, *, z, decay, epochs, steps=1):

@@ -6,6 +6,7 @@ import math
 import numpy as np
 import pytest
 from support.made_ledgers import plan_with, write_plan
+from support.refusals import one_sentence
 
 from edp_mx.dp.accounting.counting import count_what_holds, least_noise_multiplier
 from edp_mx.dp.accounting.coverage import COARSE_GRID, FLOATING_POINT, GRID
@@ -13,7 +14,6 @@ from edp_mx.dp.accounting.guarantee import guarantee
 from edp_mx.dp.accounting.ledger_account import account_for
 from edp_mx.dp.accounting.plan import Plan
 from edp_mx.dp.privacy.grid_gaussian import grid_of
-from edp_mx.errors import UserError
 from edp_mx.reports.explanation import explain
 
 
@@ -41,8 +41,7 @@ def test_plan_ledger_privacy_and_explanation_say_which_noise_it_is(tmp_path, gau
 def test_it_is_the_same_epsilon_and_no_other_kind_is_known():
     plain, hardened = (guarantee(plan_of(gaussian)) for gaussian in ("plain", "hardened"))
     assert plain.holds == hardened.holds
-    with pytest.raises(UserError, match="gaussian"):
-        plan_of("discrete")
+    one_sentence("gaussian", plan_of, "discrete")
     old = plan_with().to_dict()
     del old["gaussian"]  # a ledger of an older version
     assert Plan.from_dict(old).gaussian == "plain"

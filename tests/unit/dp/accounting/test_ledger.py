@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from support.made_ledgers import plan_with, poisson_plan, write_ledger
+from support.refusals import one_sentence
 
 from edp_mx.dp.accounting.chain import Chain
 from edp_mx.dp.accounting.coverage import BROUGHT, Declaration
@@ -81,8 +82,7 @@ def test_a_crash_anywhere_leaves_a_prefix(tmp_path_factory, cut):
     path.write_bytes(whole[:cut])
     lines = whole[: cut + 1].count(b"\n")
     if lines == 0:
-        with pytest.raises(UserError, match="no whole line"):
-            read_ledger(path)
+        one_sentence("no whole line", read_ledger, path)
         write(path, NEXT)
         assert read_ledger(path).entries == (NEXT,)
         return
@@ -127,18 +127,15 @@ def test_what_a_checkpoint_confirms_cannot_be_changed(tmp_path, damage, words):
     mark = marked(path, EPOCH, NEXT)
     damaged = b"".join(damage(path.read_bytes().splitlines(keepends=True)))
     path.write_bytes(damaged)
-    with pytest.raises(UserError, match=words) as caught:
-        LedgerFile(path, PLAN, mark=mark)
-    assert "nobody knows what the run has spent" in str(caught.value)
-    assert "\n" not in str(caught.value)
+    said = one_sentence(words, LedgerFile, path, PLAN, mark=mark)
+    assert "nobody knows what the run has spent" in said
     assert path.read_bytes() == damaged  # nothing was mended or begun anew
 
 
 def test_a_confirmed_ledger_that_is_gone_is_not_begun_anew(tmp_path):
     mark = marked(tmp_path / "l", EPOCH)
     (tmp_path / "l").unlink()
-    with pytest.raises(UserError, match="nobody knows what the run has spent"):
-        LedgerFile(tmp_path / "l", PLAN, mark=mark)
+    one_sentence("nobody knows what the run has spent", LedgerFile, tmp_path / "l", PLAN, mark=mark)
     assert not (tmp_path / "l").exists()
 
 
@@ -196,8 +193,7 @@ def test_a_damaged_line_is_refused_by_its_number(tmp_path, damage, message):
 def test_a_ledger_of_another_version_is_refused(tmp_path, version):
     head = {"version": version, "plan": PLAN.to_dict()}
     (tmp_path / "l").write_bytes(Chain().add(head))
-    with pytest.raises(UserError, match="line 1: not the head of a ledger of version 3"):
-        read_ledger(tmp_path / "l")
+    one_sentence("line 1: not the head of a ledger of version 3", read_ledger, tmp_path / "l")
 
 
 @pytest.mark.parametrize("number", range(1, 6))
@@ -246,8 +242,7 @@ def test_a_line_that_was_changed_is_refused_by_its_number(tmp_path, number, chan
     if changed == lines[number]:
         pytest.skip("nothing of that kind is in this line")
     path.write_text("".join([*lines[:number], changed, *lines[number + 1 :]]))
-    with pytest.raises(UserError, match=f"line {number + 1}: .*no ε can be read from it"):
-        read_ledger(path)
+    one_sentence(f"line {number + 1}: .*no ε can be read from it", read_ledger, path)
 
 
 def test_the_hashes_are_what_the_docstring_says(tmp_path):
@@ -265,10 +260,8 @@ def test_another_run_s_ledger_is_refused(tmp_path):
     with pytest.raises(UserError, match="begun with num_records 100, but the run has 101"):
         LedgerFile(path, dataclasses.replace(PLAN, num_records=101))
     path.write_text(json.dumps({"version": 99, "plan": {}}) + "\n")
-    with pytest.raises(UserError, match="line 1: no hash"):
-        read_ledger(path)
-    with pytest.raises(UserError, match="without it nobody knows"):
-        read_ledger(tmp_path / "absent")
+    one_sentence("line 1: no hash", read_ledger, path)
+    one_sentence("without it nobody knows", read_ledger, tmp_path / "absent")
 
 
 def test_an_entry_is_on_disk_before_append_returns(tmp_path, monkeypatch):
@@ -290,8 +283,7 @@ def test_a_full_disk_is_said_and_nothing_counts_as_written(tmp_path, monkeypatch
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(os, "fsync", full)
-    with pytest.raises(UserError, match="No space left on device; nothing was released"):
-        ledger.append(EPOCH)
+    one_sentence("No space left on device; nothing was released", ledger.append, EPOCH)
 
 
 def test_merged_keeps_the_sum_of_counts():

@@ -11,6 +11,7 @@ from support.made_ledgers import (
     write_ledger,
     write_plan,
 )
+from support.refusals import one_sentence
 
 from edp_mx.dp.accounting.decay import Decay
 from edp_mx.dp.accounting.ledger import read_ledger
@@ -109,8 +110,7 @@ def test_another_delta(tmp_path):
     assert (own.plan.delta, own.plan.delta_mode) == (0.5 / 4478, "default")
     assert (other.plan.delta, other.plan.delta_mode) == (1e-9, "value")
     assert other.holds.epsilon.value > own.holds.epsilon.value
-    with pytest.raises(UserError, match="1/n"):
-        account_for(path, delta=1e-3)
+    one_sentence("1/n", account_for, path, delta=1e-3)
 
 
 @pytest.mark.parametrize(
@@ -138,8 +138,7 @@ def test_an_entry_that_cannot_be_counted_names_its_line(tmp_path, change, words)
 ])  # fmt: skip
 def test_a_head_that_is_none_names_line_1(tmp_path, change):
     path = write_ledger(tmp_path / "l", {**plan_with().to_dict(), **change}, whole())
-    with pytest.raises(UserError, match="line 1"):
-        account_for(path)
+    one_sentence("line 1", account_for, path)
 
 
 @pytest.mark.parametrize("plan", [plan_with(), poisson_plan()], ids=["shuffle", "poisson"])
@@ -176,5 +175,4 @@ def test_a_head_of_this_version_that_is_none_names_line_1(tmp_path):
         broken = json.loads(head)
         broken["plan"][name] = value
         path.write_text("".join([json.dumps(broken) + "\n", *rest]))
-        with pytest.raises(UserError, match="line 1"):
-            account_for(path)
+        one_sentence("line 1", account_for, path)

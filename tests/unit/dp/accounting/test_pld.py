@@ -11,6 +11,7 @@ from loss_oracle import delta_of_one_step, epsilon_by_integral
 from scipy.optimize import brentq
 from support.gaussian import gaussian_delta
 from support.golden_vectors import cases
+from support.refusals import one_sentence
 from threadpoolctl import threadpool_limits
 
 from edp_mx.dp.accounting.events import Composition, Event
@@ -21,7 +22,6 @@ from edp_mx.dp.accounting.pld.interval import (
     upper_epsilon_poisson_pld,
 )
 from edp_mx.dp.accounting.zcdp import log_epsilon_exact, log_rho_of
-from edp_mx.errors import UserError
 
 PLD_CASES = [c for c in cases("poisson_compose") if "eps_pld" in c["expected"]]
 REPLACED = cases("poisson_compose_replace")
@@ -186,8 +186,7 @@ def test_many_multipliers_are_bounded_from_both_sides(monkeypatch):
 
 @pytest.mark.parametrize("delta", [0.0, -0.1, 1.1, math.nan])
 def test_impossible_deltas_are_refused(delta):
-    with pytest.raises(UserError, match="delta"):
-        interval([(0.1, 1.0, 1)], delta)
+    one_sentence("delta", interval, [(0.1, 1.0, 1)], delta)
 
 
 @pytest.mark.slow

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
+from support.refusals import one_sentence
 
 from edp_mx.dp.accounting.samplers import SAMPLERS
 from edp_mx.dp.accounting.units import UNITS
@@ -15,7 +16,6 @@ from edp_mx.dp.sampling.dealing import deal
 from edp_mx.dp.sampling.draws import Draw, MicroBatches, Sampler, Users, Utterances
 from edp_mx.dp.sampling.poisson import PoissonShard
 from edp_mx.dp.sampling.shuffle import Shard
-from edp_mx.errors import UserError
 
 KINDS = {"micro_batch": MicroBatches, "utterance": Utterances, "user": Users}
 
@@ -297,8 +297,7 @@ def test_an_epoch_of_given_steps_draws_with_the_same_probability():
     ],
 )  # fmt: skip
 def test_what_cannot_be_dealt_names_its_key(sound, wanted, complaint):
-    with pytest.raises(UserError, match=complaint):
-        deal(**{**sound, **wanted})
+    one_sentence(complaint, deal, **{**sound, **wanted})
 
 
 def test_a_rate_of_numpy_numbers_is_the_rate_that_is_drawn():
