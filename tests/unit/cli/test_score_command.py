@@ -7,8 +7,6 @@ import pytest
 from support import cli
 from support.refusals import one_sentence
 
-from edp_mx.errors import UserError
-
 run = partial(cli.run, "score")
 
 
@@ -80,8 +78,7 @@ def test_a_broken_line_is_named(files, line, words):
     ],
 )
 def test_files_that_do_not_match(files, counts, words):
-    with pytest.raises(UserError, match=words):
-        run(*files(REFERENCE[: counts[0]], HYPOTHESIS[: counts[1]]))
+    one_sentence(words, run, *files(REFERENCE[: counts[0]], HYPOTHESIS[: counts[1]]))
 
 
 def test_unreadable_files(files, tmp_path):

@@ -7,8 +7,8 @@ from itertools import product
 import pytest
 from support.commands import CONFIGS, ROOT
 from support.records import changed, record_of
+from support.refusals import one_sentence
 
-from edp_mx.errors import UserError
 from edp_mx.runs.attack_records import collect_attacks
 from edp_mx.runs.record import RESULTS_VERSION, run_id, settings_hash, settings_of
 from edp_mx.runs.records import collect
@@ -186,8 +186,7 @@ def test_cells_that_lack_the_same_share_a_line():
     ],
 )
 def test_what_a_table_cannot_be_is_said(changes, message):
-    with pytest.raises(UserError, match=message):
-        cells_of(Request(**{"configs": CONFIGS, **changes}))
+    one_sentence(message, cells_of, Request(**{"configs": CONFIGS, **changes}))
 
 
 def test_sgd_of_the_heads_alone_is_not_the_table_s_sgd():

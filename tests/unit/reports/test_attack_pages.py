@@ -10,12 +10,12 @@ import pytest
 from sklearn.metrics import roc_auc_score
 from support.membership import made_scores
 from support.records import PRIVACY, changed, record_of
+from support.refusals import one_sentence
 from support.tables import read_table
 
 from edp_mx.attacks.directory import read_guesses, write_outcome
 from edp_mx.attacks.membership.roc import roc_curve, tpr_within
 from edp_mx.attacks.membership.thresholds import Guesses, threshold_attacks
-from edp_mx.errors import UserError
 from edp_mx.reports.attack_epsilon import compare_attacks, plot_attacks, points_of
 from edp_mx.reports.attack_page import write_report
 from edp_mx.reports.attack_pictures import MOST_POINTS, plot_roc
@@ -201,8 +201,7 @@ def test_runs_are_compared_by_epsilon(generator, tmp_path):
     assert float(row["auc"]) == points[0].auc.value and row["log10_holds_if"] == ""
     assert row["judges"] == "all members of train against test, drawn with --seed 3"
     assert (tmp_path / "all.png").read_bytes()[:4] == b"\x89PNG"
-    with pytest.raises(UserError, match="was not attacked yet"):
-        points_of([RunDirectory(tmp_path)])
+    one_sentence("was not attacked yet", points_of, [RunDirectory(tmp_path)])
 
 
 def test_what_holds_on_a_condition_is_said_as_edp_mx_compare_says_it(generator, tmp_path):
@@ -261,8 +260,7 @@ def test_attacks_on_different_utterances_are_marked(generator, tmp_path):
         )
     attack = read_attack(run.path / "attack-lira")
     write_json(run.path / "attack-lira" / "attack.json", {**unstructure(attack), "origin": {}})
-    with pytest.raises(UserError, match="attack.json lacks the origin of its scores .*: attack"):
-        points_of([run])
+    one_sentence("attack.json lacks the origin of its scores .*: attack", points_of, [run])
 
 
 def test_infinity_has_a_place_of_its_own():

@@ -131,8 +131,7 @@ def test_what_goes_on_after_its_last_checkpoint_stays_readable_and_what_is_cut_d
     refused = "is shorter than the checkpoint's"
     for command in (["account"], ["explain"], ["watch", "--once"]):
         assert refused in edp_mx(*command, run.path, code=2).stderr
-    with pytest.raises(UserError, match=refused):
-        RunSpending(SIX_EPOCHS, start(), run)
+    one_sentence(refused, RunSpending, SIX_EPOCHS, start(), run)
 
 
 def test_an_epoch_that_a_budget_cut_off_is_no_contradiction(tmp_path):

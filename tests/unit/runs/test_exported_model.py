@@ -51,8 +51,7 @@ def test_it_answers_as_the_run_does(pair):
         assert one.describe() == other.describe() and one.line() == other.line()
     (loaded,) = edp_mx.predict(edp_mx.load(folder), [text])
     assert loaded.line() == other.line()
-    with pytest.raises(UserError, match="an export has neither ledger nor corpus"):
-        edp_mx.account(edp_mx.load(folder))
+    one_sentence("an export has neither ledger nor corpus", edp_mx.account, edp_mx.load(folder))
 
 
 def test_predict_reads_it_without_mxnet(pair):

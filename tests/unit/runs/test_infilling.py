@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from golden.make_bert_hidden_states import PIECES
 from support.huggingface import TINY, drawn, write_folder
+from support.refusals import one_sentence
 
 from edp_mx.attacks.training import train_prepared
 from edp_mx.config import load_config
@@ -179,8 +180,7 @@ def test_a_pooled_intent_head_is_neither_taken_nor_given(tmp_path, folder):
     ],
 )
 def test_what_does_not_go_together_is_refused(tmp_path, model, told):
-    with pytest.raises(UserError, match=told):
-        prepared(tmp_path, model)
+    one_sentence(told, prepared, tmp_path, model)
 
 
 def test_a_checkpoint_without_the_head_is_refused(tmp_path):
@@ -189,5 +189,4 @@ def test_a_checkpoint_without_the_head_is_refused(tmp_path):
         del tensors[name]
     sizes = {"max_position_embeddings": 128, "vocab_size": len(SPELLING)}
     bare = write_folder(tmp_path / "bare", tensors, settings=sizes, pieces=SPELLING)
-    with pytest.raises(UserError, match="needs a masked-LM head, and .*bare has none"):
-        prepared(tmp_path, written(bare))
+    one_sentence("needs a masked-LM head, and .*bare has none", prepared, tmp_path, written(bare))

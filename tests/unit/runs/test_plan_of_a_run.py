@@ -116,8 +116,7 @@ def test_what_makes_epsilon_infinite_refuses_target_and_budget(configured, key):
         plan = planned(granted, prepared=prepared)
         assert plan.assumed_public == (name,) and plan.private_inputs == (name,)
         assert "(privacy.assume_public says so)" in guarantee(plan).describe()
-    with pytest.raises(UserError, match="insecure_fixed_seed"):
-        planned(configured(f"{key}=3", "insecure_fixed_seed=1"))
+    one_sentence("insecure_fixed_seed", planned, configured(f"{key}=3", "insecure_fixed_seed=1"))
 
 
 def test_lengths_refuse_a_target_too(tmp_path):
@@ -129,8 +128,7 @@ def test_lengths_refuse_a_target_too(tmp_path):
         if grant:
             assert planned(load_config(path)).private_inputs == ("lengths",)
         else:
-            with pytest.raises(UserError, match="made by the lengths of private utterances"):
-                planned(load_config(path))
+            one_sentence("made by the lengths of private utterances", planned, load_config(path))
 
 
 @pytest.mark.parametrize(
@@ -308,15 +306,13 @@ def test_alpha_lost_in_a_crash_is_paid_for_again_or_refused(directory):
     costs = [count_what_holds(ALPHA, n * [alpha]).epsilon.value for n in (1, 2)]
     plan = dataclasses.replace(ALPHA, max_epsilon=0.5 * sum(costs))
     assert start(plan, directory).known_scales() is None  # written down, released, and lost
-    with pytest.raises(UserError, match="that the layer scales cost"):
-        start(plan, directory).known_scales()
+    one_sentence("that the layer scales cost", start(plan, directory).known_scales)
     assert read_ledger(directory.ledger).entries == (alpha,)
 
 
 def test_a_budget_that_is_blind_is_refused_before_anything_is_written(directory):
     plan = plan_with(max_epsilon=5.0, private_inputs=["vocabulary"])
-    with pytest.raises(UserError, match="privacy.max_epsilon: epsilon is infinite"):
-        start(plan, directory).known_scales()
+    one_sentence("privacy.max_epsilon: epsilon is infinite", start(plan, directory).known_scales)
     assert read_ledger(directory.ledger).entries == ()
 
 

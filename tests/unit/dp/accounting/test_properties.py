@@ -7,6 +7,7 @@ import random
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.refusals import one_sentence
 from support.releases import release_with
 
 from edp_mx.dp.accounting.accountants import ACCOUNTANTS, check_claim, count_with, count_with_all
@@ -114,7 +115,5 @@ def test_an_accountant_refuses_the_other_sampler(accountant):
 
 
 def test_an_unknown_accountant_is_refused():
-    with pytest.raises(UserError, match="choose one of"):
-        check_claim("moments", release_with())
-    with pytest.raises(UserError, match="choose one of"):
-        count_with("moments", Composition("zero_out"), delta=0.1)
+    one_sentence("choose one of", check_claim, "moments", release_with())
+    one_sentence("choose one of", count_with, "moments", Composition("zero_out"), delta=0.1)
