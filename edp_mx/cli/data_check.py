@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
-from typing import Any, List
+from typing import Any
 
 from edp_mx.cli.console import add_columns, add_command, columns_of, out_of, print_json
 from edp_mx.errors import UserError
@@ -54,7 +54,9 @@ def run_check(arguments: argparse.Namespace) -> int:
     if arguments.json:
         print_json(_facts(findings))
     else:
-        print("\n".join([*_error_lines(findings), wrap(_read_line(path, findings))]))
+        more = findings.num_errors - len(findings.errors)
+        left = [f"and {more:,} more errors"] * bool(more)
+        print(*findings.errors, *left, wrap(_read_line(path, findings)), sep="\n")
         if out is not None:
             print(wrap(_written_line(out, findings)))
     return 2 if findings.num_errors else 0
@@ -74,11 +76,6 @@ def _facts(findings: Any) -> Any:
         "is_written": findings.is_written,
         "errors": findings.errors,
     }
-
-
-def _error_lines(findings: Any) -> List[str]:
-    more = findings.num_errors - len(findings.errors)
-    return [*findings.errors, *([f"and {more:,} more errors"] if more else [])]
 
 
 def _read_line(path: Path, findings: Any) -> str:

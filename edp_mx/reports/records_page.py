@@ -12,7 +12,7 @@ from edp_mx.reports.footnotes import footnotes
 from edp_mx.reports.panels import Picture
 from edp_mx.reports.record_plots import CHOSEN
 from edp_mx.reports.records_head import head_of_records
-from edp_mx.reports.report_parts import Cell, Part, PartTable, as_html, as_markdown
+from edp_mx.reports.report_parts import Cell, Part, PartTable, as_html, as_markdown, counted
 from edp_mx.reports.ser_plots import Plot, plot_by_epsilon
 from edp_mx.reports.summary import (
     format_epsilon,
@@ -163,16 +163,12 @@ def _run(record: Record, task: Task, notes: List[str]) -> List[Cell]:
     shares = [each.factor * record.test[each.key] for each in task.metrics]
     return [
         Cell(record.name),
-        _number(record.settings.get("training.seed", 0)),
+        counted(record.settings.get("training.seed", 0)),
         *(Cell(f"{share:.2f}", "", share) for share in shares),
         Cell(format_epsilon(record.as_published), "", log10_or_infinity(record.as_published)),
         Cell(format_holding_epsilon(record, notes), "", log10_or_infinity(record.holds)),
         Cell(f"{record.delta:.2g}", "", record.delta),
-        *(_number(count) for count in (record.n, record.epochs, record.workers)),
+        *map(counted, (record.n, record.epochs, record.workers)),
         Cell(f"{record.seconds / 60:.1f}", "", record.seconds),
         Cell(record.date),
     ]
-
-
-def _number(value: int) -> Cell:
-    return Cell(f"{value:,}", "", value)

@@ -46,6 +46,11 @@ class Cell(NamedTuple):
         return found[0], "".join(found[1:])
 
 
+def counted(number: Optional[int]) -> Cell:
+    """Return the cell of a whole number, or of none."""
+    return Cell() if number is None else Cell(f"{number:,}", "", number)
+
+
 class PartTable(NamedTuple):
     """A table with a caption, whose first columns (`heads`) together name a row."""
 

@@ -86,7 +86,8 @@ def origin_of(folder: Path) -> Line:
     folder = (folder / MODEL if (folder / MODEL / CONFIG).is_file() else folder).resolve()
     run, line = RunDirectory(folder), read_origin(folder / ORIGIN)
     if line and run.weights.exists():  # ε was not known when the run began
-        return (replace(line[0], epsilon=_epsilon_of(run)), *line[1:])
+        epsilon = run.load(Privacy).holds.epsilon if run.has("privacy") else None
+        return (replace(line[0], epsilon=epsilon), *line[1:])
     if line:
         return line
     if (folder / CONFIG).is_file() and not run.config.is_file():
@@ -98,10 +99,6 @@ def _vectors(config: ExperimentConfig) -> Line:
     """The word vectors that a model starts from; they are no step in the line of its words."""
     path = config.data.embeddings.path
     return () if path is None else (Origin(Path(path).name, UNKNOWN, words="checkpoint"),)
-
-
-def _epsilon_of(run: RunDirectory) -> Optional[float]:
-    return run.load(Privacy).holds.epsilon if run.has("privacy") else None
 
 
 def _name_of(folder: Path) -> str:

@@ -76,7 +76,11 @@ def read_json(path: Any) -> Any:
     path = Path(path)
     if os.path.exists(path) and not os.path.isfile(path):
         raise UserError(f"{path} is not a file")
-    content = read_bytes(path, MOST_BYTES + 1)
+    return json_of(read_bytes(path, MOST_BYTES + 1), path)
+
+
+def json_of(content: Union[str, bytes], path: Path) -> Any:
+    """Return the value in the content of a file; errors name the file and the line."""
     try:
         return parse_json(content)
     except NotJSON as error:

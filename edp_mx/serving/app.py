@@ -69,7 +69,7 @@ class App:
         waiting.set_function(lambda: batcher.waiting)
         self._gets: Dict[str, Callable[[], Answer]] = {
             "/health": lambda: as_json({"status": "ok", "run": name}),
-            "/metrics": self._metrics,
+            "/metrics": lambda: Answer(generate_latest(self._registry), CONTENT_TYPE_LATEST),
             "/": lambda: Answer(self._page.encode(), "text/html; charset=utf-8"),
         }
         self._paths = ("/predict", *self._gets)
@@ -165,9 +165,6 @@ class App:
     def _written(self, found: List[Any], is_single: bool) -> Answer:
         answers = [_rounded(each.to_dict(), self._digits) for each in found]
         return as_json(answers[0] if is_single else {"predictions": answers})
-
-    def _metrics(self) -> Answer:
-        return Answer(generate_latest(self._registry), CONTENT_TYPE_LATEST)
 
 
 def _utterances_of(given: Any) -> Tuple[List[Any], bool]:

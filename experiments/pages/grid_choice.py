@@ -13,9 +13,10 @@ from edp_mx.reports.panels import Picture
 from edp_mx.reports.report_parts import Part, PartTable
 from edp_mx.reports.sweep_results import Point, plot_sweep
 from edp_mx.runs.file_types import Record
-from edp_mx.runs.measurements import Spread, spread_of
+from edp_mx.runs.measurements import spread_of
 from edp_mx.runs.record import validation_cost
 from edp_mx.runs.records import value_of
+from experiments.pages.table1 import in_percent
 from experiments.tables.methods import METHODS, method_of
 from experiments.tables.paper import name_of
 from experiments.tables.query import Entry, Key, but_for_privacy
@@ -96,7 +97,7 @@ def _row(key: Key, entry: Entry, grid: Sequence[Record]) -> List[str]:
         _settings(best),
         f"{100 * validation_cost(best):.2f}",
         _settings(chosen),
-        _percent(spread_of([validation_cost(record) for record in entry.records])),
+        in_percent(spread_of([validation_cost(record) for record in entry.records]), 2),
         _log10(epsilon_of([chosen])),
         _log10(epsilon_of(grid)),
     ]
@@ -110,11 +111,6 @@ def _settings(record: Record) -> str:
 
 def _log10(epsilon: LogNumber) -> str:
     return "∞" if epsilon.log10 is None else f"{epsilon.log10:.1f}"
-
-
-def _percent(spread: Spread) -> str:
-    mean, low, high = (f"{100 * value:.2f}" for value in spread)
-    return mean if low == high else f"{mean} ({low}–{high})"
 
 
 def _picture(key: Key, grid: Sequence[Record]) -> Optional[Picture]:

@@ -6,7 +6,7 @@ import math
 from typing import Dict, List, Mapping, NamedTuple, Optional, Sequence
 
 from edp_mx.reports.footnotes import footnotes, mark_of
-from edp_mx.reports.report_parts import MISSING, Cell, Part, PartTable
+from edp_mx.reports.report_parts import MISSING, Cell, Part, PartTable, counted
 from edp_mx.reports.summary import log10_or_infinity
 from edp_mx.runs.file_types import StatedBound
 from edp_mx.runs.measurements import Spread
@@ -57,8 +57,8 @@ def _row(key: Key, entry: Optional[Entry], notes: List[str]) -> Row:
         _published(entry, papers.get("log10_epsilon"), notes),
         _holds(entry, notes),
         *map(percent, ("lira_auc", "lira_tpr")),
-        _count(entry.records[0].n if entry else None),
-        _count(len(entry.records) if entry else None),
+        counted(entry.records[0].n if entry else None),
+        counted(len(entry.records) if entry else None),
     ]
     return Row(family, cells, entry is None and not papers)
 
@@ -151,10 +151,6 @@ def _as_text(entry: Entry, bound: StatedBound, notes: List[str]) -> str:
 def _largest(entry: Entry, name: str) -> StatedBound:
     """The largest ε over runs."""
     return max((getattr(record, name) for record in entry.records), key=log10_or_infinity)
-
-
-def _count(number: Optional[int]) -> Cell:
-    return Cell() if number is None else Cell(f"{number:,}", "", float(number))
 
 
 def table1(entries: Mapping[Key, Entry], keys: Sequence[Key], *, has_empty: bool = True) -> Part:

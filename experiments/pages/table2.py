@@ -6,7 +6,7 @@ from statistics import median
 from typing import List, Mapping, Optional, Sequence
 
 from edp_mx.reports.records_page import environments_of
-from edp_mx.reports.report_parts import Cell, Part, PartTable, as_markdown
+from edp_mx.reports.report_parts import Cell, Part, PartTable, as_markdown, counted
 from edp_mx.reports.table import show_quartiles
 from experiments.tables.paper import TABLE_2, Times, name_of
 from experiments.tables.times import TimesRow
@@ -82,8 +82,8 @@ def _row(row: TimesRow) -> List[Cell]:
         _measured(epochs, digits, paper and paper.sgd, "" if is_whole else "≈ "),
         *_factors(row, "seconds"),
         _measured([row.steps * row.batch_size / each for each in seconds], 0),
-        _count(row.batch_size),
-        _count(row.n),
+        counted(row.batch_size),
+        counted(row.n),
         Cell(f"{len(epochs)} × {row.steps:,} of {row.steps_per_epoch:,}"),
     ]
 
@@ -118,7 +118,3 @@ def _measured(
 ) -> Cell:
     said = "" if of_paper is None else f"{of_paper}"
     return Cell(f"{mark}{show_quartiles(values, digits)}", said, median(values))
-
-
-def _count(number: int) -> Cell:
-    return Cell(f"{number:,}", "", float(number))

@@ -6,7 +6,6 @@ import hashlib
 import logging
 import math
 import os
-import subprocess
 import tempfile
 import time
 from dataclasses import dataclass
@@ -15,7 +14,7 @@ from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tup
 
 from edp_mx.runs.file_types import Machine
 from edp_mx.runs.record import absent_files
-from edp_mx.runs.sweep.processes import launched, start
+from edp_mx.runs.sweep.processes import end, launched, start
 from edp_mx.runs.sweep.trial import Trial, last_sentence
 from edp_mx.runtime.files import write_json
 from edp_mx.runtime.json_text import read_json
@@ -234,7 +233,7 @@ class Times:
             try:
                 code = process.wait()
             finally:
-                _end(process)
+                end([process])
             if code or not out.exists():
                 return last_sentence(log)
             self.put(cell, {**read_json(out), "note": request.note, "command": request.command})
@@ -259,12 +258,6 @@ def _command(cell: TimesCell, request: TimesRequest, out: Path, seconds: float) 
     words = [f"--{name}={value}" for name, value in options.items() if value is not None]
     given = ["--set", *request.overrides] if request.overrides else []
     return [*launched(["experiments.table2"], cell.workers), *words, *given]
-
-
-def _end(process: subprocess.Popen) -> None:
-    if process.poll() is None:
-        process.terminate()
-        process.wait()
 
 
 def read_times(path: Path) -> List[TimesRow]:

@@ -10,7 +10,7 @@ from edp_mx.data.readers.assembly import Assembler, read_lines, split_tokens
 from edp_mx.data.readers.format import Format, Sources
 from edp_mx.data.utterance import Utterance
 from edp_mx.errors import UserError
-from edp_mx.runtime.json_text import NotJSON, parse_json
+from edp_mx.runtime.json_text import json_of
 
 _NAME = re.compile(r"data_(full|small|imbalanced|oos_plus)\.json(\.gz)?")
 _PARTS = {"train": "train", "val": "validation", "test": "test"}  # theirs → ours
@@ -34,10 +34,7 @@ def _read(path: Path, assembler: Assembler, id_prefix: str) -> Iterator[Utteranc
 
     Utterances out of scope have the intent `oos`.
     """
-    try:
-        document = parse_json("\n".join(line for _, line in read_lines(path)))
-    except NotJSON as error:
-        raise UserError(f"{path}, line {error.line or 1}: not JSON ({error})") from error
+    document = json_of("\n".join(line for _, line in read_lines(path)), path)
     rows: Any = document.get(id_prefix) if isinstance(document, dict) else None
     if not isinstance(rows, list):
         raise UserError(f'{path}: the list "{id_prefix}" is missing')

@@ -11,7 +11,7 @@ from edp_mx.data.readers.format import Format, Sources, relative_sources, single
 from edp_mx.data.utterance import Utterance
 from edp_mx.errors import UserError
 from edp_mx.runtime.files import read_bytes
-from edp_mx.runtime.json_text import MOST_BYTES, NotJSON, parse_json
+from edp_mx.runtime.json_text import MOST_BYTES, json_of
 
 
 def _find(path: Path) -> Sources:
@@ -55,10 +55,7 @@ def _read_document(path: Path) -> Dict[str, Any]:
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError:
         text = content.decode("latin-1")
-    try:
-        document = parse_json(text)
-    except NotJSON as error:
-        raise UserError(f"{path}, line {error.line or 1}: not JSON ({error})") from error
+    document = json_of(text, path)
     if not isinstance(document, dict):
         raise UserError(f'{path}, line 1: not an object {{"Intent": [...]}}')
     return document
