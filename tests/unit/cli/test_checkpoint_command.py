@@ -64,13 +64,11 @@ def test_import_writes_the_normal_form_and_tells_the_sizes(folder, tmp_path, cap
     parameters = (40 + 64 + 2) * 6 + 12 + layer + 42 + (42 + 12 + 40)
     told = table(printed.out)
     assert told["parameters"] == str(f"{parameters:,}") and told["pieces"] == "40"
-    assert run("describe", out, "--json") == 0
-    facts = json.loads(capsys.readouterr().out)
+    facts = json.loads(cli.printed(capsys, "checkpoint", "describe", out, "--json"))
     assert facts["parameters"] == parameters and facts["hidden_size"] == 6 and facts["pieces"] == 40
     assert told["layers"] == "1" and told["hidden size"] == "6" and told["pooler"] == "yes"
     assert "classifier.weight" in printed.err
-    assert run("describe", out) == 0
-    assert table(capsys.readouterr().out) == told
+    assert table(cli.printed(capsys, "checkpoint", "describe", out)) == told
 
 
 def test_nothing_is_overwritten(folder, tmp_path):

@@ -70,10 +70,8 @@ def test_describe_tells_counts_and_examples(tmp_path, capsys):
     ]  # fmt: skip
     path = tmp_path / "own.jsonl"
     path.write_text("".join(json.dumps(line) + "\n" for line in lines))
-    assert run("describe", str(path)) == 0
-    assert "sister" not in capsys.readouterr().out
-    assert run("describe", str(path), "--show") == 0
-    told = capsys.readouterr().out
+    assert "sister" not in cli.printed(capsys, "data", "describe", str(path))
+    told = cli.printed(capsys, "data", "describe", str(path), "--show")
     assert "  paper  1, 1, 1  (the default, 45:5:50)" in told and "  own " not in told
     counted = {line.rsplit(" ", 1)[0].strip(): line.split()[-1] for line in told.splitlines()[1:9]}
     assert counted["utterances"] == "3" and "repeats: 2 utterances have" in told
@@ -90,8 +88,7 @@ def test_describe_counts_copies_and_what_is_cut(tmp_path, capsys):
     lines[0]["user"] = lines[3]["user"] = "ann"
     path = tmp_path / "own.jsonl"
     path.write_text("".join(json.dumps(line) + "\n" for line in lines))
-    assert run("describe", str(path)) == 0
-    told = capsys.readouterr().out
+    told = cli.printed(capsys, "data", "describe", str(path))
     assert "repeats: 5 utterances have the words of another one; the most frequent has 3\n" in told
     assert "cut by data.max_tokens=64: 1 utterances\n" in told
     assert "users                     1\n" in told and "without a user            5\n" in told
@@ -109,8 +106,7 @@ def test_describe_counts_copies_and_what_is_cut(tmp_path, capsys):
 def test_describe_as_json_shows_utterances_only_if_asked(tmp_path, capsys):
     path = tmp_path / "own.jsonl"
     path.write_text('{"tokens": ["call", "mum"], "slots": ["O", "B-who"], "intent": "call"}\n')
-    assert run("describe", str(path), "--json") == 0
-    found = capsys.readouterr().out
+    found = cli.printed(capsys, "data", "describe", str(path), "--json")
     assert "mum" not in found and json.loads(found)["slots"] == {"who": 1}
     assert json.loads(found)["parts"] == {"": 1} and json.loads(found)["utterances"] == 1
     assert run("describe", str(path), "--json", "--show") == 0
@@ -161,8 +157,7 @@ def test_describe_tells_users_where_they_are_named(tmp_path, capsys):
     path = tmp_path / "own.jsonl"
     for lines, wanted in ((named, 0), ([*named, line], 1)):
         path.write_text("".join(json.dumps(line) + "\n" for line in lines))
-        assert run("describe", str(path)) == 0
-        told = capsys.readouterr().out
+        told = cli.printed(capsys, "data", "describe", str(path))
         assert "users                     3" in told
         assert "utterances per user: min 1, median 1, max 3" in told
         assert ("without a user            1" in told) == bool(wanted)
