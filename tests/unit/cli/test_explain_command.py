@@ -133,19 +133,14 @@ def test_poisson_steps_and_a_repeated_epoch(page):
 USERS = {"num_workers": 1, "unit": "user", "sample_rate": 0.25, "adjacency": "zero_out"}
 
 
-@pytest.fixture
-def drawn(tmp_path):
+def drawn(tmp_path, n, z, **changes):
     """A run on n users, 24 steps of q = 1/4, at δ = 1/(2n)."""
-
-    def make(n, z, **changes):
-        values = {"noise_multiplier": z, "epochs": 6, "steps_per_epoch": 4, "num_records": n,
-                  "delta": 0.5 / n, **changes}  # fmt: skip
-        return run_of(tmp_path / f"{n} at {z}", poisson_plan(USERS, **values))
-
-    return make
+    values = {"noise_multiplier": z, "epochs": 6, "steps_per_epoch": 4, "num_records": n,
+              "delta": 0.5 / n, **changes}  # fmt: skip
+    return run_of(tmp_path / f"{n} at {z}", poisson_plan(USERS, **values))
 
 
-def test_few_users_and_a_large_delta_are_no_moderate_guarantee(capsys, drawn):
+def test_few_users_and_a_large_delta_are_no_moderate_guarantee(capsys, tmp_path):
     """ε = 8.07 at δ = 0.0156; dp-accounting says what it is at δ that are worth something."""
     pytest.importorskip("dp_accounting")
     from dp_accounting.pld import privacy_loss_distribution
@@ -155,7 +150,7 @@ def test_few_users_and_a_large_delta_are_no_moderate_guarantee(capsys, drawn):
     ).self_compose(24)
     true = [composed.get_epsilon_for_delta(delta) for delta in (1 / 64, 1 / 320, 1e-6)]
     assert true == pytest.approx([8.07, 10.27, 18.987], abs=1e-3)
-    folder = drawn(32, 0.69527141)
+    folder = drawn(tmp_path, 32, 0.69527141)
     text = flat(printed(capsys, "explain", folder))
     for words in ("at delta = 0.0156 (10.27 at 0.00313 = 1/(10n); 18.9868 at 1e-06). This is a "
                   "weak guarantee", "judged at 1e-06, since 0.0156 is not well below 1/n",
@@ -183,8 +178,8 @@ def test_few_users_and_a_large_delta_are_no_moderate_guarantee(capsys, drawn):
         (300, {"noise_multiplier": 0.9}, "a moderate guarantee"),
     ],
 )
-def test_the_grade_is_that_of_a_delta_well_below_one_over_n(capsys, drawn, n, changes, grade):
-    text = flat(printed(capsys, "explain", drawn(n, 0.85, **changes)))
+def test_the_grade_is_that_of_a_delta_well_below_one_over_n(capsys, tmp_path, n, changes, grade):
+    text = flat(printed(capsys, "explain", drawn(tmp_path, n, 0.85, **changes)))
     assert f"This is {grade}" in text
     assert ("It is judged at" in text) == ("delta" not in changes)
     assert ("only 299 users" in text) == (n == 299)

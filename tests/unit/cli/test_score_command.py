@@ -21,18 +21,13 @@ HYPOTHESIS = [
 ]
 
 
-@pytest.fixture
-def files(tmp_path):
+def files(tmp_path, reference, hypothesis):
     """Writes two files; utterances are dictionaries, or lines as they are."""
-
-    def write(reference, hypothesis):
-        paths = tmp_path / "reference.jsonl", tmp_path / "hypothesis.jsonl"
-        for path, lines in zip(paths, (reference, hypothesis)):
-            texts = [line if isinstance(line, str) else json.dumps(line) for line in lines]
-            path.write_text("\n".join(texts) + "\n", encoding="utf-8")
-        return [str(path) for path in paths]
-
-    return write
+    paths = tmp_path / "reference.jsonl", tmp_path / "hypothesis.jsonl"
+    for path, lines in zip(paths, (reference, hypothesis)):
+        texts = [line if isinstance(line, str) else json.dumps(line) for line in lines]
+        path.write_text("\n".join(texts) + "\n", encoding="utf-8")
+    return [str(path) for path in paths]
 
 
 @pytest.mark.parametrize(
@@ -43,8 +38,8 @@ def files(tmp_path):
         ("exact", (2, 1, 1, 2), 4 / 4),
     ],
 )
-def test_the_contract(files, capsys, alignment, counts, ser):
-    assert run(*files(REFERENCE, HYPOTHESIS), "--alignment", alignment, "--json") == 0
+def test_the_contract(tmp_path, capsys, alignment, counts, ser):
+    assert run(*files(tmp_path, REFERENCE, HYPOTHESIS), "--alignment", alignment, "--json") == 0
     found = json.loads(capsys.readouterr().out)
     names = ("correct", "substitutions", "deletions", "insertions")
     assert found == {**dict(zip(names, counts)), "ser": ser, "intent_accuracy": 0.5,
@@ -64,8 +59,8 @@ def test_the_contract(files, capsys, alignment, counts, ser):
         ({"tokens": ["h", "i"], "slots": ["O", "O"], "intent": "x"}, "2 tokens, but .*has 1"),
     ],
 )
-def test_a_broken_line_is_named(files, line, words):
-    given = files(REFERENCE, [HYPOTHESIS[0], line])
+def test_a_broken_line_is_named(tmp_path, line, words):
+    given = files(tmp_path, REFERENCE, [HYPOTHESIS[0], line])
     one_sentence(rf"hypothesis.jsonl, line 2: .*{words}", run, *given)
 
 
@@ -77,12 +72,12 @@ def test_a_broken_line_is_named(files, line, words):
         ((0, 0), "hold no utterances"),
     ],
 )
-def test_files_that_do_not_match(files, counts, words):
-    one_sentence(words, run, *files(REFERENCE[: counts[0]], HYPOTHESIS[: counts[1]]))
+def test_files_that_do_not_match(tmp_path, counts, words):
+    one_sentence(words, run, *files(tmp_path, REFERENCE[: counts[0]], HYPOTHESIS[: counts[1]]))
 
 
-def test_unreadable_files(files, tmp_path):
-    reference, hypothesis = files(REFERENCE, HYPOTHESIS)
+def test_unreadable_files(tmp_path):
+    reference, hypothesis = files(tmp_path, REFERENCE, HYPOTHESIS)
     one_sentence("cannot read .*absent.jsonl", run, reference, str(tmp_path / "absent.jsonl"))
     (tmp_path / "hypothesis.jsonl").write_bytes(b'{"tokens": ["\xff"]}\n')
     one_sentence("line 1: not UTF-8", run, reference, hypothesis)

@@ -22,28 +22,23 @@ ROW = {"epoch": 1, "loss": 1.5, "ser": 40.0, "intent_accuracy": 71.0, "slot_f1":
        "seconds": 20.0, "epsilon_as_published": 3.0, "epsilon_holds": 2.0}  # fmt: skip
 
 
-@pytest.fixture
-def made(tmp_path):
+def made(tmp_path, private=()):
     """A finished run, and what it promises."""
-
-    def make(private=()):
-        run, plan = RunDirectory(tmp_path / "<mine>"), plan_with(private_inputs=private)
-        run.create("run", "name: run\ntraining: {epochs: 4}\n")
-        write_plan(run.ledger, plan)
-        told = guarantee(plan)
-        run.write("privacy", told.to_dict())
-        test = {"ser": 0.1234, "intent_accuracy": 0.5, "slot_f1": 0.75}
-        baseline = {"intent": "call", "ser": 0.9, "intent_accuracy": 0.6, "slot_f1": 0.0}
-        run.write("results", {"test": test, "baseline": baseline})
-        run.metrics.write_text(json.dumps(ROW) + "\n" + json.dumps({**ROW, "epoch": 2}) + "\n")
-        return run, told
-
-    return make
+    run, plan = RunDirectory(tmp_path / "<mine>"), plan_with(private_inputs=private)
+    run.create("run", "name: run\ntraining: {epochs: 4}\n")
+    write_plan(run.ledger, plan)
+    told = guarantee(plan)
+    run.write("privacy", told.to_dict())
+    test = {"ser": 0.1234, "intent_accuracy": 0.5, "slot_f1": 0.75}
+    baseline = {"intent": "call", "ser": 0.9, "intent_accuracy": 0.6, "slot_f1": 0.0}
+    run.write("results", {"test": test, "baseline": baseline})
+    run.metrics.write_text(json.dumps(ROW) + "\n" + json.dumps({**ROW, "epoch": 2}) + "\n")
+    return run, told
 
 
 @pytest.mark.parametrize("private", [(), ("vocabulary",)])
-def test_the_page_has_scores_baseline_both_epsilons_and_what_they_leave_open(made, private):
-    run, told = made(private)
+def test_the_page_has_scores_baseline_both_epsilons_and_what_they_leave_open(tmp_path, private):
+    run, told = made(tmp_path, private)
     write_run_page(run)
     page = (run.path / "report.html").read_text()
     assert "<h1>&lt;mine&gt;</h1>" in page and "<mine>" not in page
@@ -55,8 +50,8 @@ def test_the_page_has_scores_baseline_both_epsilons_and_what_they_leave_open(mad
     assert "other models trained on the same data" in page
 
 
-def test_attacks_and_the_run_without_privacy_stand_on_the_page(made, generator):
-    run, _ = made()
+def test_attacks_and_the_run_without_privacy_stand_on_the_page(tmp_path, generator):
+    run, _ = made(tmp_path)
     write_run_page(run)
     page = (run.path / "report.html").read_text()
     assert "Attacks" not in page and "without privacy (free)" not in page

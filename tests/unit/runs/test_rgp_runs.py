@@ -35,32 +35,27 @@ PRIVACY = {
 }
 
 
-@pytest.fixture
-def run(tmp_path):
+def run(tmp_path, name="run", mechanism="dp_sgd", *, epochs=3, optimizer="adam", average="none"):
     """Trains in a folder of a name, resumes what is there; the losses, weights before and after."""
-
-    def train(name="run", mechanism="dp_sgd", *, epochs=3, optimizer="adam", average="none"):
-        privacy = PRIVACY[mechanism]
-        text = CONFIG.format(privacy=privacy, epochs=epochs, optimizer=optimizer, average=average)
-        (tmp_path / "run.yaml").write_text(text)
-        config = load_config(tmp_path / "run.yaml")
-        directory = RunDirectory(tmp_path / name)
-        if not directory.config.exists():
-            directory.create(name, dump_config(config))
-        runs.train(config, start(), directory, no_progress)
-        before = weights_of(prepare_corpus(load_corpus(config.data), config, start()).model)
-        losses = [row["loss"] for row in directory.epochs()]
-        return losses, before, read_arrays(directory.weights, "weights")
-
-    return train
+    privacy = PRIVACY[mechanism]
+    text = CONFIG.format(privacy=privacy, epochs=epochs, optimizer=optimizer, average=average)
+    (tmp_path / "run.yaml").write_text(text)
+    config = load_config(tmp_path / "run.yaml")
+    directory = RunDirectory(tmp_path / name)
+    if not directory.config.exists():
+        directory.create(name, dump_config(config))
+    runs.train(config, start(), directory, no_progress)
+    before = weights_of(prepare_corpus(load_corpus(config.data), config, start()).model)
+    losses = [row["loss"] for row in directory.epochs()]
+    return losses, before, read_arrays(directory.weights, "weights")
 
 
 @pytest.mark.parametrize(
     "mechanism",
     ["dp_sgd", *(pytest.param(name, marks=pytest.mark.slow) for name in ("edp_sgd", "none"))],
 )
-def test_weights_of_all_layers_and_heads_learn_and_nothing_else(mechanism, run):
-    losses, before, after = run(mechanism=mechanism)
+def test_weights_of_all_layers_and_heads_learn_and_nothing_else(mechanism, tmp_path):
+    losses, before, after = run(tmp_path, mechanism=mechanism)
     assert losses[-1] < 0.8 * losses[0]
     carried = {name.replace("rgp_down_", "") for name in after if name.endswith("rgp_down_weight")}
     moved = {
@@ -72,10 +67,10 @@ def test_weights_of_all_layers_and_heads_learn_and_nothing_else(mechanism, run):
 
 @pytest.mark.parametrize("optimizer", ["adam", pytest.param("sgd", marks=pytest.mark.slow)])
 def test_a_resumed_run_ends_with_the_weights_of_one_that_was_not_interrupted(
-    optimizer, run, monkeypatch
+    optimizer, tmp_path, monkeypatch
 ):
     settings = {"epochs": 2, "optimizer": optimizer, "average": "ema"}
-    _, _, expected = run("whole", **settings)
+    _, _, expected = run(tmp_path, "whole", **settings)
     write = runs._Run._checkpoint
 
     def killed(self, epoch):
@@ -85,15 +80,15 @@ def test_a_resumed_run_ends_with_the_weights_of_one_that_was_not_interrupted(
     with monkeypatch.context() as patch:
         patch.setattr(runs._Run, "_checkpoint", killed)
         with pytest.raises(KeyboardInterrupt):
-            run("interrupted", **settings)
-    _, _, found = run("interrupted", **settings)
+            run(tmp_path, "interrupted", **settings)
+    _, _, found = run(tmp_path, "interrupted", **settings)
     assert found.keys() == expected.keys()
     for name, values in found.items():
         np.testing.assert_array_equal(values, expected[name], err_msg=name)
 
 
-def test_the_trained_model_is_an_ordinary_one(run, tmp_path):
-    run(epochs=1)
+def test_the_trained_model_is_an_ordinary_one(tmp_path):
+    run(tmp_path, epochs=1)
     found = load_run(tmp_path / "run")
     weights = weights_of(found.model)
     config = replace(found.config, model=replace(found.config.model, trained="all"))

@@ -21,31 +21,26 @@ SCALES = {**shuffled_line(0, None, 10.0), "what": "layer scales"}
 WITH_SCALES = plan_with(scales_source="dp_release", scales_multiplier=10.0)
 
 
-@pytest.fixture
-def found(tmp_path):
+def found(tmp_path, plan, lines, tail=""):
     """The differences of a ledger with these lines."""
-
-    def find(plan, lines, tail=""):
-        return differences(read_ledger(write_ledger(tmp_path / "l", plan, lines, tail)))
-
-    return find
+    return differences(read_ledger(write_ledger(tmp_path / "l", plan, lines, tail)))
 
 
 def whole(**changes):
     return [shuffled_line(epoch, **changes) for epoch in range(4)]
 
 
-def test_what_was_planned_is_no_difference(found):
-    assert found(plan_with(), whole()) == ()
-    assert found(poisson_plan(), [poisson_line(epoch) for epoch in range(3)]) == ()
-    assert found(WITH_SCALES, [SCALES, *whole()]) == ()
+def test_what_was_planned_is_no_difference(tmp_path):
+    assert found(tmp_path, plan_with(), whole()) == ()
+    assert found(tmp_path, poisson_plan(), [poisson_line(epoch) for epoch in range(3)]) == ()
+    assert found(tmp_path, WITH_SCALES, [SCALES, *whole()]) == ()
 
 
-def test_the_plan_of_each_variant_and_decay_is_what_a_run_writes(found, tmp_path):
+def test_the_plan_of_each_variant_and_decay_is_what_a_run_writes(tmp_path):
     # as in Algorithm 1: z / (kappa sqrt N), by hand
     published = plan_with({"variant": "published"}, decay=Decay("linear", 0.5))
     lines = [shuffled_line(t, 8 / (1 + t / 2), 8 / (1 + t / 2) / (2 * 8**0.5)) for t in range(4)]
-    assert found(published, lines) == ()
+    assert found(tmp_path, published, lines) == ()
     path = write_ledger(tmp_path / "p", poisson_plan(), [])
     planned = read_ledger(path).plan.entries()
     assert [entry.event.sample_rate for entry in planned] == [64 / 4480] * 3
@@ -68,22 +63,22 @@ def test_the_plan_of_each_variant_and_decay_is_what_a_run_writes(found, tmp_path
         ([{**whole()[0], "what": "something"}, *whole()], ["something is there"]),
     ],
 )
-def test_each_difference_is_said(found, lines, words):
-    text = "\n".join(found(plan_with(), lines))
+def test_each_difference_is_said(tmp_path, lines, words):
+    text = "\n".join(found(tmp_path, plan_with(), lines))
     for word in words:
         assert word in text
 
 
-def test_steps_of_poisson_epochs_are_counted(found):
+def test_steps_of_poisson_epochs_are_counted(tmp_path):
     lines = [poisson_line(0), poisson_line(1, 30), poisson_line(1), poisson_line(2, 40)]
-    text = "\n".join(found(poisson_plan(), lines))
+    text = "\n".join(found(tmp_path, poisson_plan(), lines))
     assert "epoch 2 holds 100 steps, 70 were planned" in text
     assert "epoch 3 holds 40 of its 70" in text
     assert "epoch 1 " not in text
 
 
-def test_a_torn_line_is_said_and_not_counted(found, tmp_path):
-    assert "cut off" in "\n".join(found(plan_with(), whole(), '{"what": "epo'))
+def test_a_torn_line_is_said_and_not_counted(tmp_path):
+    assert "cut off" in "\n".join(found(tmp_path, plan_with(), whole(), '{"what": "epo'))
     account = account_for(write_ledger(tmp_path / "m", plan_with(), whole()[:2], '{"wha'))
     assert account.spent.holds.rho.value == pytest.approx(2 / (2 * 64))
     assert account.planned.holds.rho.value == pytest.approx(4 / (2 * 64))
