@@ -1,5 +1,6 @@
 """Small models of all families, and batches for them."""
 
+import json
 from dataclasses import replace
 
 import mxnet as mx
@@ -11,6 +12,7 @@ from edp_mx.data.batching import Batch, PieceInputs, WordInputs
 from edp_mx.data.encoding import encode
 from edp_mx.data.synthetic import make_utterances
 from edp_mx.data.vocabulary import Vocabulary
+from edp_mx.dp.weights import save_weights
 from edp_mx.models.bert import BERTConfig
 from edp_mx.models.bert_encoder import BERTEncoder
 from edp_mx.models.clc import CLCConfig, CLCEncoder
@@ -184,3 +186,14 @@ def central_difference(parameter, way, value):
         found.append(float(value()))
     parameter.set_data(mx.nd.array(start))
     return found[0] - found[1]
+
+
+def leave_run(found, settings, folder):
+    """What is read of a finished run; its parameters are one more than those that were prepared."""
+    for parameter in found.model.collect_params().values():
+        parameter.set_data(parameter.data() + 1)
+    folder.mkdir()
+    (folder / "config.yaml").write_text(settings.read_text())
+    (folder / "vocabulary.json").write_text(json.dumps(found.vocabulary.to_json()))
+    save_weights(found.model, folder / "weights.npz")
+    return folder

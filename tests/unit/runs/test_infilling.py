@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from golden.make_bert_hidden_states import PIECES
 from support.huggingface import TINY, drawn, write_folder
+from support.models import leave_run
 from support.refusals import one_sentence
 
 from edp_mx.attacks.training import train_prepared
@@ -133,20 +134,14 @@ def test_a_private_step_moves_the_intents_and_the_model_is_known_again(tmp_path,
         np.testing.assert_array_equal(one.asnumpy(), other.asnumpy())
 
 
-def finished(tmp_path, folder, model, name="first"):
-    """What is read of a finished run whose parameters are one more than at its start."""
-    found, run = prepared(tmp_path, model), tmp_path / name
-    for parameter in found.model.collect_params().values():
-        parameter.set_data(parameter.data() + 1)
-    run.mkdir()
-    (run / "config.yaml").write_text((tmp_path / "run.yaml").read_text())
-    (run / "vocabulary.json").write_text(json.dumps(found.vocabulary.to_json()))
-    save_weights(found.model, run / "weights.npz")
-    return run, found
+def finished(tmp_path, model, name="first"):
+    """The folder of a finished run, and what was prepared for it."""
+    found = prepared(tmp_path, model)
+    return leave_run(found, tmp_path / "run.yaml", tmp_path / name), found
 
 
 def test_a_run_is_gone_on_with_and_new_labels_start_from_their_words(tmp_path, folder):
-    run, first = finished(tmp_path, folder, written(folder))
+    run, first = finished(tmp_path, written(folder))
     again = f"intents: infilling, start_from: {run}"
     same = prepared(tmp_path, again)
     old = {name: p.data().asnumpy() for name, p in first.model.collect_params().items()}
@@ -160,10 +155,10 @@ def test_a_run_is_gone_on_with_and_new_labels_start_from_their_words(tmp_path, f
 
 
 def test_a_pooled_intent_head_is_neither_taken_nor_given(tmp_path, folder):
-    pooled, _ = finished(tmp_path, folder, f"checkpoint: {folder}", "pooled")
+    pooled, _ = finished(tmp_path, f"checkpoint: {folder}", "pooled")
     with pytest.raises(UserError, match="needs a masked-LM head, and the run .* has none"):
         prepared(tmp_path, f"intents: infilling, start_from: {pooled}")
-    filled, first = finished(tmp_path, folder, written(folder), "filled")
+    filled, first = finished(tmp_path, written(folder), "filled")
     found = prepared(tmp_path, f"start_from: {filled}")
     drawn_head = (
         prepared(tmp_path, f"checkpoint: {folder}").model.label_head.weight.data().asnumpy()

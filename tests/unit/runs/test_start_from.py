@@ -1,13 +1,11 @@
 """A model that starts from the weights of another run."""
 
-import json
-
 import numpy as np
 import pytest
+from support.models import leave_run
 
 from edp_mx.config import dump_config, load_config
 from edp_mx.data.corpus import load_corpus
-from edp_mx.dp.weights import save_weights
 from edp_mx.errors import UserError
 from edp_mx.models import lora
 from edp_mx.models.label_names import most_alike
@@ -46,22 +44,10 @@ def values(found):
     return {n: p.data().asnumpy() for n, p in found.model.collect_params().items()}
 
 
-@pytest.fixture
-def run(tmp_path):
-    """Write what is read of a finished run."""
-
-    def write(model):
-        found = prepared(tmp_path, model=model.replace(", start_from: START", ""), rarest=2)
-        for parameter in found.model.collect_params().values():
-            parameter.set_data(parameter.data() + 1)
-        folder = tmp_path / "first"
-        folder.mkdir()
-        (folder / "config.yaml").write_text((tmp_path / "run.yaml").read_text())
-        (folder / "vocabulary.json").write_text(json.dumps(found.vocabulary.to_json()))
-        save_weights(found.model, folder / "weights.npz")
-        return folder, found
-
-    return write
+def run(tmp_path, model):
+    """The folder of a finished run, and what was prepared for it."""
+    found = prepared(tmp_path, model=model.replace(", start_from: START", ""), rarest=2)
+    return leave_run(found, tmp_path / "run.yaml", tmp_path / "first"), found
 
 
 def assert_taken(found, first):
@@ -72,16 +58,16 @@ def assert_taken(found, first):
 
 
 @pytest.mark.parametrize("model", [CLC, BERT], ids=["clc", "bert"])
-def test_all_is_taken_where_corpus_and_vocabulary_are_the_same(tmp_path, run, model):
+def test_all_is_taken_where_corpus_and_vocabulary_are_the_same(tmp_path, model):
     """Sizes that nobody set are those of the start."""
-    folder, first = run(model)
+    folder, first = run(tmp_path, model)
     bare = model[: model.index(",")] + f", start_from: {folder}}}"
     for given in (model.replace("START", str(folder)), bare):
         assert_taken(prepared(tmp_path, model=given, words="checkpoint"), first)
 
 
-def test_the_width_of_word_vectors_is_that_of_the_start(tmp_path, run):
-    folder, _ = run(CLC)
+def test_the_width_of_word_vectors_is_that_of_the_start(tmp_path):
+    folder, _ = run(tmp_path, CLC)
     text = (folder / "config.yaml").read_text()
     (folder / "config.yaml").write_text(
         text.replace("data:", "data:\n  embeddings: {dimension: 7}")
@@ -94,16 +80,16 @@ def test_the_width_of_word_vectors_is_that_of_the_start(tmp_path, run):
         start_for(given)
 
 
-def test_a_run_whose_sizes_are_settled_does_not_read_its_start_again(tmp_path, run):
-    folder, _ = run(CLC)
+def test_a_run_whose_sizes_are_settled_does_not_read_its_start_again(tmp_path):
+    folder, _ = run(tmp_path, CLC)
     settled = load_config(tmp_path / "run.yaml", [f"model.start_from={folder}"])
     (tmp_path / "saved.yaml").write_text(dump_config(settled))
     (folder / "config.yaml").write_text("torn: [")
     assert load_config(tmp_path / "saved.yaml").model == settled.model
 
 
-def test_words_go_by_their_names_and_heads_by_their_labels(tmp_path, run, caplog):
-    folder, first = run(CLC)
+def test_words_go_by_their_names_and_heads_by_their_labels(tmp_path, caplog):
+    folder, first = run(tmp_path, CLC)
     with caplog.at_level("INFO"):
         second = prepared(tmp_path, model=CLC.replace("START", str(folder)), corpus="health")
     drawn = prepared(tmp_path, model=CLC.replace(", start_from: START", ""), corpus="health")
@@ -120,9 +106,9 @@ def test_words_go_by_their_names_and_heads_by_their_labels(tmp_path, run, caplog
 
 
 @families
-def test_adapters_of_a_run_are_merged_and_new_ones_drawn(model, tmp_path, run):
+def test_adapters_of_a_run_are_merged_and_new_ones_drawn(model, tmp_path):
     adapted = model.replace("start_from", "trained: lora, lora_rank: 2, lora_alpha: 3, start_from")
-    folder, first = run(adapted)
+    folder, first = run(tmp_path, adapted)
     here = adapted.replace("START", str(folder))
     found = values(prepared(tmp_path, model=here, words="checkpoint"))
     old, merged = values(first), lora.merged(values(first), scale=1.5)
@@ -137,9 +123,9 @@ def test_adapters_of_a_run_are_merged_and_new_ones_drawn(model, tmp_path, run):
 
 @families
 @pytest.mark.parametrize("trained", ["all", "rgp"])
-def test_a_run_with_carriers_is_an_ordinary_one(trained, model, tmp_path, run):
+def test_a_run_with_carriers_is_an_ordinary_one(trained, model, tmp_path):
     carried = model.replace("start_from", "trained: rgp, rgp_rank: 2, start_from")
-    folder, first = run(carried)
+    folder, first = run(tmp_path, carried)
     here = carried.replace("START", str(folder)).replace("rgp,", f"{trained},")
     found = prepared(tmp_path, model=here, words="checkpoint")
     assert any(RGP().trains(name) for name in values(found)) == (trained == "rgp")
@@ -147,9 +133,9 @@ def test_a_run_with_carriers_is_an_ordinary_one(trained, model, tmp_path, run):
 
 
 @families
-def test_a_prefix_is_not_lost(model, tmp_path, run):
+def test_a_prefix_is_not_lost(model, tmp_path):
     prefixed = model.replace("start_from", "trained: prefix, prefix_length: 2, start_from")
-    folder, first = run(prefixed)
+    folder, first = run(tmp_path, prefixed)
     here = prefixed.replace("START", str(folder))
     assert_taken(prepared(tmp_path, model=here, words="checkpoint"), first)
     for other in (here.replace("length: 2", "length: 3"), model.replace("START", str(folder))):
@@ -157,8 +143,8 @@ def test_a_prefix_is_not_lost(model, tmp_path, run):
             prepared(tmp_path, model=other, words="checkpoint")
 
 
-def test_heads_by_names_start_from_labels_alike(tmp_path, run):
-    folder, first = run(CLC)
+def test_heads_by_names_start_from_labels_alike(tmp_path):
+    folder, first = run(tmp_path, CLC)
     model = CLC.replace("START", str(folder)).replace("}", ", heads: names}")
     second = prepared(tmp_path, model=model, corpus="health", words="checkpoint")
     old, new = values(first), values(second)
@@ -173,11 +159,9 @@ def test_heads_by_names_start_from_labels_alike(tmp_path, run):
 
 
 @pytest.mark.parametrize("ours, theirs", [("last", "all_layers"), ("all_layers", "last")])
-def test_heads_of_other_features_share_the_weights_of_the_pooled_vector(
-    ours, theirs, tmp_path, run
-):
+def test_heads_of_other_features_share_the_weights_of_the_pooled_vector(ours, theirs, tmp_path):
     heads = BERT.replace("}", ", trained: heads, heads: names, features: FEATURES}")
-    folder, first = run(heads.replace("FEATURES", theirs))
+    folder, first = run(tmp_path, heads.replace("FEATURES", theirs))
     model = heads.replace("FEATURES", ours).replace("START", str(folder))
     second = prepared(tmp_path, model=model, corpus="health", words="checkpoint")
     old, new = (values(found)["intent_dense_weight"] for found in (first, second))
@@ -187,8 +171,8 @@ def test_heads_of_other_features_share_the_weights_of_the_pooled_vector(
     assert not new[:, expected.shape[1] :].any()
 
 
-def test_a_run_of_other_sizes_is_refused(tmp_path, run):
-    folder, _ = run(BERT)
+def test_a_run_of_other_sizes_is_refused(tmp_path):
+    folder, _ = run(tmp_path, BERT)
     larger = BERT.replace("size: 8", "size: 12").replace("START", str(folder))
     with pytest.raises(UserError, match=r"has model.hidden_size: 8, not 12; leave"):
         prepared(tmp_path, model=larger, words="checkpoint")
