@@ -219,7 +219,7 @@ def _outlook(told: Any, config: Any) -> List[str]:
                 "From random weights, a few thousand utterances teach hardly more than the "
                 "constant answer above. Start from a public encoder: call edp-mx checkpoint fetch "
                 "minilm, and then this again with --start-from checkpoints/minilm."
-            ),
+            )
         ]
     return lines
 

@@ -69,10 +69,7 @@ def plan_of(arguments: argparse.Namespace, files: Sequence[Path]) -> Tuple[Plan,
     workers = 1 if arguments.workers is None else arguments.workers
     require_at_least(workers, 1, "--workers")
     plan = plan_of_config(
-        config,
-        num_workers=workers,
-        num_examples=arguments.num_examples,
-        sample_rate=rate,
+        config, num_workers=workers, num_examples=arguments.num_examples, sample_rate=rate
     )
     return plan, config.privacy.target_epsilon
 

@@ -14,12 +14,7 @@ from edp_mx.dp.accounting.lognumber import LogNumber, log_of
 from edp_mx.dp.accounting.pld.interval import epsilon_poisson_pld, upper_epsilon_poisson_pld
 from edp_mx.dp.accounting.rdp import epsilon_poisson_rdp
 from edp_mx.dp.accounting.release import Release
-from edp_mx.dp.accounting.zcdp import (
-    CONVERSIONS,
-    log_epsilon_gdp_clt,
-    log_rho_of,
-    yu_rs_of_steps,
-)
+from edp_mx.dp.accounting.zcdp import CONVERSIONS, log_epsilon_gdp_clt, log_rho_of, yu_rs_of_steps
 from edp_mx.errors import UserError
 
 

@@ -13,12 +13,7 @@ from edp_mx.dp.accounting.choices import check_rate
 from edp_mx.dp.accounting.decay import Decay
 from edp_mx.dp.accounting.events import Composition, Event
 from edp_mx.dp.accounting.lognumber import LogNumber, log_of
-from edp_mx.dp.accounting.zcdp import (
-    log_epsilon_exact,
-    log_epsilon_gdp_clt,
-    log_rho_of,
-    log_rho_rf,
-)
+from edp_mx.dp.accounting.zcdp import log_epsilon_exact, log_epsilon_gdp_clt, log_rho_of, log_rho_rf
 from edp_mx.errors import UserError
 
 SAFETY = 1e-10  # relative, on ρ: covers the rounding of the conversions

@@ -14,13 +14,7 @@ from edp_mx.data.tokenizer import SETTINGS, TOKENIZER, VOCABULARY, Tokenizer, lo
 from edp_mx.errors import UserError
 from edp_mx.models.bert import BERT, BERTConfig
 from edp_mx.models.checkpoints.config import config_json, read_config
-from edp_mx.models.checkpoints.files import (
-    CONFIG,
-    WHOLE,
-    check_tensors,
-    read_tensors,
-    write_files,
-)
+from edp_mx.models.checkpoints.files import CONFIG, WHOLE, check_tensors, read_tensors, write_files
 from edp_mx.models.checkpoints.layouts import PIECE_BIAS
 from edp_mx.models.checkpoints.names import (
     MASKED_LM,

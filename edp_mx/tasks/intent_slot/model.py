@@ -44,7 +44,7 @@ class IntentSlotModel(TaskModel):
     answering = Confidence()
 
     def __init__(
-        self, encoder: Encoder, intent: nn.Dense, slot: SlotHead, *, intent_weight: float = 1.0
+        self, encoder: Encoder, intent: nn.Dense, slot: SlotHead, *, intent_weight: float
     ) -> None:
         super().__init__(prefix="")  # the parts' own prefixes give the same names in every process
         self.encoder, self.label_head, self.slot = encoder, intent, slot
@@ -53,7 +53,7 @@ class IntentSlotModel(TaskModel):
 
     @classmethod
     def upon_labels(
-        cls, encoder: Encoder, *, num_slots: int, num_intents: int, intent_weight: float
+        cls, encoder: Encoder, *, num_slots: int, num_intents: int, intent_weight: float = 1.0
     ) -> IntentSlotModel:
         """Put heads for so many tags and intents upon an encoder, without values."""
         size = encoder.output_size
@@ -135,17 +135,9 @@ class IntentSlotModel(TaskModel):
 
 
 def build_model(
-    encoder: Encoder,
-    *,
-    num_slots: int,
-    num_intents: int,
-    seed: int,
-    context: mx.Context,
-    intent_weight: float = 1.0,
+    encoder: Encoder, *, num_slots: int, num_intents: int, seed: int, context: mx.Context
 ) -> IntentSlotModel:
     """Build a model that is ready to train, with the same parameter names in every process."""
-    model = IntentSlotModel.upon_labels(
-        encoder, num_slots=num_slots, num_intents=num_intents, intent_weight=intent_weight
-    )
+    model = IntentSlotModel.upon_labels(encoder, num_slots=num_slots, num_intents=num_intents)
     draw_values(model, seed=seed, context=context)
     return model
