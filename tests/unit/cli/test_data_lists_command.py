@@ -95,16 +95,6 @@ def test_what_cannot_be_done_is_one_sentence_and_leaves_nothing(
     assert sentence in errors.splitlines()[-1] and not (tmp_path / "out").exists()
 
 
-@pytest.mark.parametrize("action", ["words", "labels"])
-def test_a_file_is_written_over_only_by_force(mine, action, tmp_path):
-    (tmp_path / "out").write_text("mine")
-    errors = edp_mx("data", action, "mine.jsonl", "--out", "out", code=2).stderr
-    assert "out is there already; name another file with --out, or write over it with" in errors
-    assert (tmp_path / "out").read_text() == "mine"
-    edp_mx("data", action, "mine.jsonl", "--public", "--out", "out", "--force")
-    assert (tmp_path / "out").read_text() != "mine"
-
-
 NAMED = ("--columns", "text=said", "intent=kind")
 
 

@@ -6,7 +6,6 @@ import pytest
 from support.records import PRIVACY
 from support.refusals import one_sentence
 
-from edp_mx.errors import UserError
 from edp_mx.runs.run_directory import RunDirectory
 
 
@@ -29,9 +28,8 @@ from edp_mx.runs.run_directory import RunDirectory
 )
 def test_another_shape_is_refused_by_file_and_key(name, content, told, tmp_path):
     (tmp_path / f"{name}.json").write_text(content)
-    with pytest.raises(UserError) as error:
-        RunDirectory(tmp_path).read(name)
-    assert str(error.value).startswith(f"{tmp_path / name}.json: {told}")
+    said = one_sentence(r"\.json: ", RunDirectory(tmp_path).read, name)
+    assert said.startswith(f"{tmp_path / name}.json: {told}")
 
 
 ROW = {"epoch": 1, "loss": 1.0, "seconds": 2.0, "ser": 0.5, "intent_accuracy": 0.5, "slot_f1": 0.5}

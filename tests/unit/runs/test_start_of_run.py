@@ -5,7 +5,6 @@ import json
 import pytest
 from support.refusals import one_sentence
 
-from edp_mx.errors import UserError
 from edp_mx.runs.run_directory import RunDirectory
 from edp_mx.runs.start_of_run import refuse_other_start, write_start
 
@@ -37,9 +36,8 @@ def test_the_same_start_is_taken(run):
     ],
 )
 def test_another_start_is_refused_by_its_name(run, change, words):
-    with pytest.raises(UserError, match=words) as caught:
-        refuse_other_start(run, **{**START, **change})
-    assert "put back what the run was begun with" in str(caught.value)
+    said = one_sentence(words, refuse_other_start, run, **{**START, **change})
+    assert "put back what the run was begun with" in said
 
 
 def test_a_changed_setting_and_a_lost_vocabulary_are_noticed(run):

@@ -31,9 +31,7 @@ BOMB = "a: &a [x, x, x, x, x, x, x, x]\n" + "".join(
 def test_what_no_configuration_holds_is_refused(tmp_path, content, words):
     path = tmp_path / "a.yaml"
     path.write_text(content)
-    with pytest.raises(UserError, match=words) as caught:
-        read_mapping(path)
-    assert "\n" not in str(caught.value) and str(path) in str(caught.value)
+    assert str(path) in one_sentence(words, read_mapping, path)
 
 
 @pytest.mark.timeout(60)
@@ -56,9 +54,8 @@ def test_includes_that_double_are_counted(tmp_path):
 def test_only_yaml_is_included(tmp_path):
     (tmp_path / "secret").write_text("password: hunter2\n")
     (tmp_path / "a.yaml").write_text("include: [secret]\n")
-    with pytest.raises(UserError, match="line 1: include: .*secret is not named as YAML") as caught:
-        read_layers([tmp_path / "a.yaml"])
-    assert "hunter2" not in str(caught.value)
+    words = "line 1: include: .*secret is not named as YAML"
+    assert "hunter2" not in one_sentence(words, read_layers, [tmp_path / "a.yaml"])
 
 
 @pytest.mark.parametrize("text", ["a=2001-99-99", "a=!!int x", "a=" + "[" * 100_000, "a=*b"])
