@@ -51,11 +51,6 @@ class SplitConfig(Settings):
             )
 
     @property
-    def file(self) -> Optional[str]:
-        """The file that is the test part, if there is one."""
-        return self.test if isinstance(self.test, str) else None
-
-    @property
     def shares(self) -> Optional[Tuple[float, float, float]]:
         """The shares of training, validation and test part; None with a file."""
         if self.train is None or isinstance(self.test, str):
@@ -155,7 +150,8 @@ class DataConfig(Settings):
     @property
     def test_file(self) -> Optional[str]:
         """The file or folder of the test part, if it is beside the corpus."""
-        return self.split.file if isinstance(self.split, SplitConfig) else None
+        named = self.split.test if isinstance(self.split, SplitConfig) else None
+        return named if isinstance(named, str) else None
 
     def list_within(self, corpus: PathLike) -> Optional[Tuple[str, str]]:
         """Return the key of a list that is read from a corpus itself, and why it must not be.

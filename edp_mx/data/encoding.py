@@ -13,7 +13,6 @@ from edp_mx.data.columns import Columns, chunks
 from edp_mx.data.stored_states import StoredStates
 from edp_mx.data.utterance import REPLY, Utterance
 from edp_mx.data.vocabulary import Vocabulary
-from edp_mx.errors import UserError
 from edp_mx.runtime.ragged import gathered
 
 Indices = Union[Sequence[int], np.ndarray]
@@ -73,8 +72,6 @@ def evaluation_batches(
     corpus: EncodedCorpus, batch_size: int, *, rank: int = 0, num_workers: int = 1
 ) -> Iterator[Batch]:
     """Yield a worker's share of all utterances, in batches of similar size, smallest first."""
-    if batch_size < 1:
-        raise UserError(f"the batch size of an evaluation must be ≥ 1, not {batch_size}")
     order = np.argsort(corpus.sizes, kind="stable").astype(np.int32)
     for start in range(rank * batch_size, len(order), num_workers * batch_size):
         yield corpus.batch(order[start : start + batch_size])

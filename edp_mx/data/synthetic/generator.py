@@ -14,11 +14,10 @@ from typing import Callable, Iterator, List, Optional, Tuple
 
 import numpy as np
 
-from edp_mx.data.synthetic.grammar import STANDINS, Grammar, carriers, english, load_grammar
+from edp_mx.data.synthetic.grammar import Grammar, carriers, english, load_grammar
 from edp_mx.data.synthetic.noise import Noise, Row
 from edp_mx.data.synthetic.values import Sources
 from edp_mx.data.utterance import Utterance
-from edp_mx.errors import UserError
 from edp_mx.runtime.files import PathLike, whole_file
 
 BLOCK = 10_000
@@ -59,16 +58,6 @@ def span_tags(name: str, spaces: int) -> str:
     return f"B-{name}" + f" I-{name}" * spaces
 
 
-def _grammar(name: str, *, size: int, seed: int) -> Grammar:
-    if name not in STANDINS:
-        raise UserError(f"there is no synthetic corpus {name!r}, only {', '.join(STANDINS)}")
-    if size < 1:
-        raise UserError(f"the size must be at least 1, but it is {size}")
-    if seed < 0:
-        raise UserError(f"the seed must not be negative, but it is {seed}")
-    return load_grammar(name)
-
-
 def _blocks(grammar: Grammar, *, size: int, seed: int) -> Iterator[Tuple[int, List[Row]]]:
     """Yield the rows of a corpus, block by block, each with the number of its first row."""
     key = int.from_bytes(hashlib.sha256(grammar.name.encode()).digest()[:4], "big")
@@ -83,13 +72,13 @@ def make_utterances(corpus: str, *, size: int, seed: int) -> Iterator[Utterance]
     """Draw utterances of a synthetic corpus lazily; the first n are the same for every size.
 
     Raises:
-        UserError: an unknown corpus, a size below 1 or a negative seed.
+        UserError: an unknown corpus.
 
     Example:
         >>> next(make_utterances("communication", size=1, seed=1)).id
         'communication/000000'
     """
-    grammar = _grammar(corpus, size=size, seed=seed)
+    grammar = load_grammar(corpus)
     return (
         Utterance(tuple(text.split(" ")), tuple(tags.split(" ")), intent, f"{corpus}/{number:06d}")
         for start, rows in _blocks(grammar, size=size, seed=seed)
@@ -109,7 +98,7 @@ def write_corpus(
 
     Returns: the SHA-256 of the file's content. `progress` is called with the size of each block.
     """
-    grammar = _grammar(corpus, size=size, seed=seed)
+    grammar = load_grammar(corpus)
     digest = hashlib.sha256()
     with whole_file(out) as file:
         for start, rows in _blocks(grammar, size=size, seed=seed):

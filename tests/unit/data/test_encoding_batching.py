@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support.refusals import one_sentence
 from support.utterances import drawn_corpora, say
 
 from edp_mx.data.batching import _small
@@ -71,7 +70,6 @@ def test_evaluation_sees_each_utterance_once_in_order_of_size(
         assert lengths == sorted(lengths)
         seen += [index for batch in batches for index in batch.indices]
     assert sorted(seen) == list(range(len(corpus)))
-    one_sentence("must be ≥ 1", next, evaluation_batches(encoded, 0))
 
 
 def test_storage_follows_the_tokens_not_their_characters():

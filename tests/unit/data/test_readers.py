@@ -342,7 +342,6 @@ def test_what_is_not_there_torn_or_in_no_layout_is_refused(tmp_path):
         ("columns.csv", "auto", r'columns\.csv, line 1: the column "intent" is missing'),
         ("nowhere", "auto", "does not exist"),
         ("empty", "auto", "no known layout"),
-        ("empty", "xml", "must be one of auto, three_files"),
         ("empty", "nlu_eval", "no file in the layout nlu_eval"),
     ):
         refused(tmp_path / name, complaint, layout)

@@ -93,11 +93,6 @@ def test_each_utterance_trains_as_often_as_the_fraction_says():
     assert np.abs(hits / 2000 - 0.45).max() < 4.5 * np.sqrt(0.45 * 0.55 / 2000)
 
 
-@pytest.mark.parametrize("fractions", [(0.5, 0.5, 0.5), (1.2, -0.2, 0.0)])
-def test_impossible_fractions_are_refused(fractions):
-    one_sentence("add up to 1", split_corpus, [say("a")], seed=0, fractions=fractions)
-
-
 def test_own_parts_are_put_in_order():
     keys = np.array([7, 5, 6, 7, 9])  # read: two tests, one validation, two training utterances
     sizes = {"test": 2, "validation": 1, "train": 2}
