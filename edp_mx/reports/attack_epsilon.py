@@ -114,7 +114,7 @@ def plot_attacks(points: Sequence[AttackedRun], path: Path) -> None:
 def _origin_of(attack: AttackOutcome, folder: Path) -> Origin:
     try:
         return Origin(**(attack.origin or {}))
-    except (KeyError, TypeError) as error:
+    except TypeError as error:
         raise UserError(
             f"{folder / 'attack.json'} lacks the origin of its scores ({error}): "
             "attack the run again"

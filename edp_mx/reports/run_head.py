@@ -95,7 +95,7 @@ def _how_good(run: RunDirectory) -> Headline:
 def how_private(privacy: Privacy) -> Headline:
     """Return the ε of a run, with the condition on which it holds."""
     bound, says = privacy.holds, []
-    value = mark = ""
+    mark = ""
     if privacy.mechanism == "none":
         says.append("No privacy mechanism ran: nothing limits what can be found out.")
     elif bound.number.is_infinite and not privacy.holds_if.number.is_infinite:
