@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Iterator, List, Optional, Sequence, Tuple
 
 import numpy as np
 
+from edp_mx.cli.console import require_at_least, whole
 from experiments.command import main
 
 if TYPE_CHECKING:
@@ -30,13 +31,14 @@ HEADER = ("run", "model", "perplexity per piece", "per word", "pieces", "words")
 def add_options(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("runs", nargs="+", type=Path, metavar="RUN", help="finished runs of task: causal_lm")
-    add("--order", type=int, default=ORDER, metavar="n", help=f"pieces of an n-gram ({ORDER})")
+    add("--order", type=whole, default=ORDER, metavar="n", help=f"pieces of an n-gram ({ORDER})")
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Print two rows for each run: the 5-gram, and the run's own model."""
     from edp_mx.reports.table import render_table
 
+    require_at_least(arguments.order, 1, "--order")
     rows: List[Tuple[str, ...]] = []
     for path in arguments.runs:
         rows += compared(path, arguments.order)

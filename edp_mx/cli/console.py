@@ -132,7 +132,7 @@ def workers_to_check(arguments: argparse.Namespace) -> Optional[int]:
 def refuse_in_job(why: str) -> None:
     """Refuse to be one of several workers."""
     if int(os.environ.get("HOROVOD_SIZE", "1")) > 1:
-        raise UserError(f"{why}: leave out horovodrun")
+        raise UserError(f"{why}: do not start it as one of several workers")
 
 
 def add_wide(parser: argparse.ArgumentParser) -> None:

@@ -8,7 +8,6 @@ import hashlib
 import json
 import logging
 import os
-import shutil
 import tempfile
 import time
 from pathlib import Path
@@ -136,7 +135,7 @@ def _evict(folder: Path, kept: Path) -> None:
         if path != kept and (total > MOST_BYTES or is_old):
             logger.info("removing %s: a corpus that was long not used", path)
             with contextlib.suppress(OSError):  # another process was faster
-                path.unlink() if path.is_file() else shutil.rmtree(path)  # once, folders were kept
+                path.unlink()
 
 
 @contextlib.contextmanager

@@ -49,7 +49,9 @@ def start_logging(*, is_first: bool, file: Optional[Path] = None) -> None:
         keep_private()
     root = logging.getLogger("edp_mx")
     root.setLevel(logging.DEBUG)
-    root.handlers.clear()
+    for handler in list(root.handlers):
+        root.removeHandler(handler)
+        handler.close()
     console = logging.StreamHandler(sys.stderr)
     console.setLevel(logging.INFO if is_first else logging.ERROR)
     console.setFormatter(WrappedFormatter())
