@@ -62,8 +62,8 @@ class GhostClipping(NormClipping):
     def _add(self, losses: Losses) -> Tuple[np.ndarray, float, mx.nd.NDArray]:
         rules, made = self._rules_of(losses)
         factors = self._factors(self._squares(rules, len(made)))  # (U,)
-        total = self.flat.gradients()  # (P,)
-        total.fill(0)
+        total, threads = self.flat.gradients(), allowed_threads()  # (P,)
+        in_threads(lambda part: part.fill(0), np.array_split(total, threads), threads=threads)
         totals = self.flat.views(total)
         self._of_each(rules, lambda rule: rule.add_sums(totals, factors))
         return total, 1.0, made
@@ -99,13 +99,14 @@ class GhostClipping(NormClipping):
         return squares
 
     def _of_each(self, rules: List[AnyRule], work: Callable[[AnyRule], Result]) -> List[Result]:
-        """Return what a function returns of each rule; several run at once, large ones alone."""
+        """Return what a function returns of each rule; several at once, large products alone."""
         threads = allowed_threads()
         large: List[AnyRule] = []
         small: List[AnyRule] = []
         for rule in rules:
             size = sum(self._sizes.get(name, 0) for name in rule.parameters)
-            (large if threads * size > self.flat.size else small).append(rule)
+            is_large = rule.is_product and threads * size > self.flat.size
+            (large if is_large else small).append(rule)
         done = [work(rule) for rule in large]
         # In each thread BLAS has one of its own: more would wait for each other.
         with self._products.limit(limits=1 if threads > 1 else None, user_api="blas"):
