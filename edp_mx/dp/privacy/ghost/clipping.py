@@ -17,7 +17,7 @@ from edp_mx.dp.privacy.clipping import Losses
 from edp_mx.dp.privacy.flat import FlatGradients
 from edp_mx.dp.privacy.ghost.block import ProbedBlock
 from edp_mx.dp.privacy.ghost.graph import unfit
-from edp_mx.dp.privacy.ghost.rules import AnyRule, rules_of
+from edp_mx.dp.privacy.ghost.rules import AnyRule, EmbeddingRule, rules_of
 from edp_mx.dp.privacy.norm_clipping import NormClipping
 from edp_mx.errors import UserError
 from edp_mx.runtime.threads import allowed_threads, in_threads
@@ -105,7 +105,8 @@ class GhostClipping(NormClipping):
         small: List[AnyRule] = []
         for rule in rules:
             size = sum(self._sizes.get(name, 0) for name in rule.parameters)
-            is_large = rule.is_product and threads * size > self.flat.size
+            is_product = not isinstance(rule, EmbeddingRule)  # by BLAS, on all threads
+            is_large = is_product and threads * size > self.flat.size
             (large if is_large else small).append(rule)
         done = [work(rule) for rule in large]
         # In each thread BLAS has one of its own: more would wait for each other.

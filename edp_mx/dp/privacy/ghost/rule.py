@@ -18,12 +18,7 @@ class Rule:
     """Squared norms and sums of one operator, from its inputs and the gradients of its outputs.
 
     An example of the formulas is here a unit: a row of the batch, or several in succession.
-
-    Attributes:
-        is_product: whether BLAS does the work, on as many threads as it is given.
     """
-
-    is_product = True
 
     def __init__(self, seen: Seen, num_examples: int, layer_of: Mapping[str, int]) -> None:
         self._operands = seen.tap.operands

@@ -94,8 +94,6 @@ class DenseRule(Rule):
 class EmbeddingRule(Rule):
     """`Embedding`, and tables that are indexed by position alone."""
 
-    is_product = False
-
     def __init__(self, seen: Seen, num_examples: int, layer_of: Mapping[str, int]) -> None:
         super().__init__(seen, num_examples, layer_of)
         self._inputs = np.broadcast_to(self._inputs, self._gradients.shape[:-1])  # (N, …)
@@ -171,8 +169,6 @@ class ConvolutionRule(SmallRule):
 
 class LSTMRule:
     """An LSTM that was cut out of its graph; see `Rule`."""
-
-    is_product = True
 
     def __init__(self, seen: SeenLSTM, num_examples: int, layer_of: Mapping[str, int]) -> None:
         refuse_uneven(seen.parameters[0], seen.inputs.shape[1], num_examples)

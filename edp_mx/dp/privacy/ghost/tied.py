@@ -49,8 +49,6 @@ class Output(Protocol):
 class TiedRule:
     """The rules of an output layer and of the look-up in the same table, as one; see `Rule`."""
 
-    is_product = True
-
     def __init__(self, output: Output, look_up: EmbeddingRule) -> None:
         self._output, self._look_up = output, look_up
         self.parameters = look_up.parameters
