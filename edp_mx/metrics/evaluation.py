@@ -67,7 +67,8 @@ def evaluate(
     """Compare hypotheses with references, utterance by utterance, in the same order.
 
     Args:
-        references, hypotheses: objects with `slots` and `intent`, or pairs (tags, intent).
+        references: objects with `slots` and `intent`, or pairs (tags, intent).
+        hypotheses: likewise.
         alignment: overlap, type or exact; see `ser.align`. Only the SER depends on it.
     """
     check_pairs(references, hypotheses)

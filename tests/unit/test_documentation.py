@@ -89,7 +89,6 @@ def test_commands_are_found():
     assert len({page for page, _ in COMMANDS}) >= 5 and len(COMMANDS) >= 25
 
 
-@pytest.mark.slow
 def test_the_site_builds_without_a_broken_link(tmp_path):
     site = tmp_path / "site"
     result = subprocess.run(

@@ -22,7 +22,8 @@ def one_run_p_value(
         canaries: m, each included by its own fair coin.
         guesses: r ≤ m, the number of coins that were guessed.
         correct: v ≤ r, the number of right guesses.
-        epsilon, delta: the claim, for the insertion (or the replacement) of one canary.
+        epsilon: of the claim, for the insertion (or the replacement) of one canary.
+        delta: of the claim.
 
     Guarantee:
         Rests on two assumptions only: the coins are fair and independent, and training, as a map

@@ -45,8 +45,9 @@ def choose(
     The reference is the validation part with the test utterances that are not drawn.
 
     Args:
-        slots, intents: labels of the model. An utterance with another label is left out: its loss
-            is infinite, and the label alone shows that it was not trained on.
+        slots: labels of the model. An utterance with another label is left out: its loss is
+            infinite, and the label alone shows that it was not trained on.
+        intents: likewise.
         is_balanced: draw equally many members and non-members of each intent.
         size: members to draw at most; 0: all.
         has_public_labels: the labels of the model do not come from its training part.
