@@ -12,7 +12,6 @@ from edp_mx.reports.ledger_report import account_of, is_without_privacy
 from edp_mx.reports.table import render_table
 from edp_mx.runs.ancestors import origin_of
 from edp_mx.runs.exported.huggingface import needs_modeling
-from edp_mx.runs.file_types import Results
 from edp_mx.runs.trained_run import TrainedRun
 from edp_mx.runtime.console_text import lines_of
 from edp_mx.tasks.confidence import Confidence
@@ -167,7 +166,7 @@ def _sources(trained: TrainedRun) -> List[str]:
 def _scores(trained: TrainedRun) -> str:
     """Return the table of scores, and of the constant answer's where there are any."""
     task, test = trained.task, trained.run.scores()
-    baseline: Optional[Any] = trained.run.load(Results).baseline
+    baseline: Optional[Any] = trained.run.results().baseline
     rows = [["this model", *(metric.of(test) for metric in task.metrics)]]
     if baseline:
         constant = [metric.of(baseline) for metric in task.metrics]

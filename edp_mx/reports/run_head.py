@@ -13,7 +13,7 @@ from edp_mx.reports.explanation import MODERATE, STRONG
 from edp_mx.reports.headlines import SCALE, Bar, Headline, bars_of, bars_of_aucs
 from edp_mx.runs.attack_files import AttackOutcome, AttackResult
 from edp_mx.runs.attack_records import read_attack
-from edp_mx.runs.file_types import Privacy, Results
+from edp_mx.runs.file_types import Privacy
 from edp_mx.runs.recount import privacy_of
 from edp_mx.runs.run_directory import RunDirectory
 from edp_mx.tasks.task import Metric
@@ -79,7 +79,7 @@ def _share(epsilon: LogNumber) -> float:
 
 
 def _how_good(run: RunDirectory) -> Headline:
-    test, baseline, other = run.scores(), run.load(Results).baseline, without_privacy(run)
+    test, baseline, other = run.scores(), run.results().baseline, without_privacy(run)
     metric = run.task.metric
     scores = {"this run": test[metric.key]}
     if other is not None:

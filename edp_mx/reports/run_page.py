@@ -11,7 +11,7 @@ from edp_mx.reports.identity import parts_on_protection, rows_on_guarantee, rows
 from edp_mx.reports.ledger_report import account_of
 from edp_mx.reports.report_parts import Part, PartTable, as_html
 from edp_mx.reports.run_head import head_of
-from edp_mx.runs.file_types import Privacy, Results
+from edp_mx.runs.file_types import Privacy
 from edp_mx.runs.recount import privacy_of
 from edp_mx.runs.run_directory import RunDirectory
 from edp_mx.runtime.files import write_text
@@ -57,7 +57,7 @@ def commands(run: RunDirectory, *names: str) -> List[str]:
 
 
 def _scores(run: RunDirectory, privacy: Privacy) -> Part:
-    test, baseline, other = run.scores(), run.load(Results).baseline or {}, without_privacy(run)
+    test, baseline, other = run.scores(), run.results().baseline or {}, without_privacy(run)
     task = run.task
     shown = {"this run": test, task.describe_constant(baseline): baseline}
     if other is not None:

@@ -16,7 +16,7 @@ from edp_mx.reports.baselines import (
 from edp_mx.reports.footnotes import footnotes, mark_of
 from edp_mx.reports.report_parts import MISSING
 from edp_mx.reports.table import render_table
-from edp_mx.runs.file_types import Environment, Privacy, Record, Results, StatedBound, WithBounds
+from edp_mx.runs.file_types import Environment, Privacy, Record, StatedBound, WithBounds
 from edp_mx.runs.records import are_stated
 from edp_mx.runs.recount import privacy_of
 from edp_mx.runs.run_directory import RunDirectory
@@ -75,7 +75,7 @@ def run_as_json(run: RunDirectory) -> Dict[str, Any]:
     return {
         "run": run.path.name,
         "test": run.scores(),
-        "baseline": run.load(Results).baseline,
+        "baseline": run.results().baseline,
         "without_privacy": other and {"run": other.path.name, "test": other.scores()},
         "privacy": unstructure(privacy_of(run, differences)),
         "differences": differences,
@@ -147,7 +147,7 @@ def _beside_baselines(runs: Sequence[RunDirectory]) -> List[str]:
     """Return the baselines of runs, equal ones once, and the verdict on each run."""
     lines = describe_without_privacy(runs)
     for run in runs:
-        baseline = run.load(Results).baseline  # runs of older versions have none
+        baseline = run.results().baseline  # runs of older versions have none
         if baseline is None:
             continue
         task = run.task

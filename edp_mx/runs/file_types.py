@@ -214,11 +214,8 @@ class Record(AsRead):
             raise SettingError("mechanism", f"is {self.mechanism!r}, which is none of ours")
         _refuse_settings(self.settings)
         for name, scores in (("test", self.test), ("validation", self.validation)):
-            lacking = [
-                m.key for m in self.task.metrics if scores is not None and m.key not in scores
-            ]
-            if lacking:
-                raise SettingError(name, f"lacks {lacking[0]!r}")
+            if scores is not None and (key := self.task.lacking(scores)):
+                raise SettingError(name, f"lacks {key!r}")
         refuse_uneven("by_epoch", self.by_epoch or {})
         if self.by_epoch is not None and None in self.by_epoch.get("epoch", (None,)):
             raise SettingError("by_epoch.epoch", "is not a list of numbers")

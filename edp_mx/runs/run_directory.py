@@ -15,7 +15,13 @@ from typing import TYPE_CHECKING, Any, Dict, Iterator, List, Optional, Type, Typ
 from edp_mx.dp.accounting.ledger import LEDGER
 from edp_mx.dp.checkpoint_file import remove_checkpoints
 from edp_mx.errors import UserError
-from edp_mx.runs.file_types import KINDS_OF_FILES, Environment, Results, Scores, check_epoch
+from edp_mx.runs.file_types import (
+    KINDS_OF_FILES,
+    Environment,
+    Results,
+    Scores,
+    check_epoch,
+)
 from edp_mx.runtime.files import read_bytes, remove_leftovers, write_json, write_text
 from edp_mx.runtime.json_text import NotJSON, parse_json, read_json
 from edp_mx.runtime.structured import AsRead, structure_file, unstructure
@@ -224,7 +230,17 @@ class RunDirectory:
         """Return the scores on the test part, as shares of 1."""
         if not self.has("results"):
             raise UserError(f"{self.path} has no results.json: it has not trained to its end")
-        return self.load(Results).test
+        return self.results().test
+
+    def results(self) -> Results:
+        """Return `results.json`, whose scores and baseline are those of the task."""
+        results, task = self.load(Results), self.task
+        given = (("test", results.test, ()), ("baseline", results.baseline, task.answer_keys))
+        for name, scores, answer in given:  # a baseline is not in the runs of older versions
+            if scores is not None and (key := task.lacking(scores, *answer)):
+                place = self.path / "results.json"
+                raise UserError(f"{place}: {name} lacks its {key}; it was cut or changed")
+        return results
 
     def epochs(self) -> List[Dict[str, Any]]:
         """Return the lines of `metrics.jsonl`, if there are any; a torn last line is left out."""

@@ -129,6 +129,7 @@ class Task(ABC):
         is_start: whether others start from the model, so that a run ends with it in Hugging Face's
             layout.
         label: what a label of an utterance is called, with its article.
+        answer_keys: under which `constant_answer` has the answer itself.
     """
 
     name: str
@@ -137,6 +138,7 @@ class Task(ABC):
     has_labels = True
     is_start = False
     label: str
+    answer_keys: Tuple[str, ...] = ()
 
     @property
     def metric(self) -> Metric:
@@ -202,6 +204,14 @@ class Task(ABC):
     def shares(self, scores: Mapping[str, Any]) -> Dict[str, float]:
         """Return the metrics alone, as a record keeps them."""
         return {each.key: round(scores[each.key], 6) for each in self.metrics}
+
+    def lacking(self, scores: Mapping[str, Any], *texts: str) -> Optional[str]:
+        """Return the key of a metric, or of one of some texts, that scores lack; None if none."""
+        kinds: Dict[str, Any] = {each.key: (int, float) for each in self.metrics}
+        kinds.update(dict.fromkeys(texts, str))
+        return next(
+            (key for key, kind in kinds.items() if not isinstance(scores.get(key), kind)), None
+        )
 
     def for_people(self, scores: Mapping[str, Any]) -> Dict[str, float]:
         """Return the metrics with shares in percent, as `metrics.jsonl` has them."""

@@ -130,7 +130,7 @@ LAYOUTS: Mapping[str, Layout] = {
 def layout_of(path: Path, settings: Mapping[str, Any]) -> Layout:
     """Return the layout that a `config.json` names; one that names none is BERT's."""
     kind = settings.get("model_type", "bert")
-    if kind not in LAYOUTS:
+    if not isinstance(kind, str) or kind not in LAYOUTS:
         raise UserError(
             f"{path}: model_type is {kind!r}; only {', '.join(LAYOUTS)} can be read, of which the "
             "last two become the BERT that computes the same"

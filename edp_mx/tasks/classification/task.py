@@ -93,6 +93,7 @@ class Classification(LabellingTask):
     metrics = (Metric("accuracy", "accuracy", "accuracy"), Metric("macro_f1", "macro F1", "F1"))
     has_slots = False
     label = "a label"
+    answer_keys = ("label",)
 
     def build(self, encoder: Encoder, vocabulary: Vocabulary, config: ModelConfig) -> Classifier:  # noqa: ARG002
         from edp_mx.tasks.classification.model import Classifier

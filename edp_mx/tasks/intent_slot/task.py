@@ -83,6 +83,7 @@ class IntentSlot(LabellingTask):
     )
     has_slots = True
     label = "an intent"
+    answer_keys = ("intent",)
 
     def build(
         self, encoder: Encoder, vocabulary: Vocabulary, config: ModelConfig

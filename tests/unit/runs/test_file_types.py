@@ -42,6 +42,24 @@ def test_an_epoch_has_no_null_for_what_is_calculated_with(tmp_path, key):
     one_sentence(rf"metrics\.jsonl, line 1 has no {key};", run.epochs)
 
 
+SCORES = {"ser": 0.5, "intent_accuracy": 0.5, "slot_f1": 0.5}
+
+
+@pytest.mark.parametrize(
+    "test, baseline, told",
+    [
+        ({"ser": 0.5}, {"intent": "call", **SCORES}, "test lacks its intent_accuracy"),
+        (SCORES, {"intent": "call", **SCORES, "ser": "low"}, "baseline lacks its ser"),
+        (SCORES, {"intent": "call", **SCORES, "slot_f1": {}}, "baseline lacks its slot_f1"),
+        (SCORES, SCORES, "baseline lacks its intent"),
+    ],
+)
+def test_results_have_the_scores_of_the_task(test, baseline, told, tmp_path):
+    run = RunDirectory(tmp_path)
+    run.write("results", {"test": test, "baseline": baseline})
+    one_sentence(rf"results\.json: {told}; it was cut or changed", run.scores)
+
+
 def test_an_epoch_is_of_numbers(tmp_path):
     run = RunDirectory(tmp_path)
     first = json.dumps(ROW) + "\n"
