@@ -244,7 +244,7 @@ WithBounds = Union[Record, Privacy]
 def check_epoch(row: Any, place: str, task: Task) -> Dict[str, Any]:
     """Return a line of `metrics.jsonl`: its numbers, of an epoch or of a step."""
     structure_file(row, Dict[str, Optional[float]], place)
-    of_an_epoch = ("epoch", "loss", "seconds", *(metric.key for metric in task.metrics))
+    of_an_epoch = ("epoch", "seconds", *(metric.key for metric in task.metrics))
     for key in ("step",) if "step" in row else of_an_epoch:
         if row.get(key) is None:
             raise UserError(f"{place} has no {key}; it was cut or changed")

@@ -42,6 +42,12 @@ def test_an_epoch_has_no_null_for_what_is_calculated_with(tmp_path, key):
     one_sentence(rf"metrics\.jsonl, line 1 has no {key};", run.epochs)
 
 
+def test_a_loss_may_be_beyond_all_numbers(tmp_path):
+    run = RunDirectory(tmp_path)
+    run.metrics.write_text(json.dumps({**ROW, "loss": None}) + "\n")
+    assert run.epochs() == [{**ROW, "loss": None}]
+
+
 SCORES = {"ser": 0.5, "intent_accuracy": 0.5, "slot_f1": 0.5}
 
 
