@@ -123,21 +123,18 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def run_make(arguments: argparse.Namespace) -> int:
     """Write a synthetic corpus, marked as one."""
-    from edp_mx.data.synthetic import write_corpus
-    from edp_mx.runtime.files import write_json, write_text
+    from edp_mx.data.synthetic import make_utterances
+    from edp_mx.data.text import write_json_lines
+    from edp_mx.runtime.files import sha256_of, write_json, write_text
 
     folder, corpus = arguments.out, arguments.corpus
     require_at_least(arguments.size, 1, "--size")
     require_at_least(arguments.seed, 0, "--seed")
     refuse_foreign(folder, ("utterances.jsonl", "corpus.json", "README.md"))
-    with tqdm(total=arguments.size, desc=corpus, unit=" utterances", unit_scale=True) as bar:
-        sha256 = write_corpus(
-            corpus,
-            size=arguments.size,
-            seed=arguments.seed,
-            out=folder / "utterances.jsonl",
-            progress=bar.update,
-        )
+    made = make_utterances(corpus, size=arguments.size, seed=arguments.seed)
+    bar = tqdm(made, corpus, arguments.size, unit=" utterances", unit_scale=True)
+    write_json_lines(folder / "utterances.jsonl", (utterance.to_json() for utterance in bar))
+    sha256 = sha256_of(folder / "utterances.jsonl")
     facts = {"corpus": corpus, "size": arguments.size, "seed": arguments.seed, "sha256": sha256}
     write_json(folder / "corpus.json", {"synthetic": True, **facts})
     write_text(folder / "README.md", README.format(**facts))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Any, Dict, Iterator, List, Optional, Set
+from typing import Dict, Iterator, List, Optional, Set
 
 from edp_mx.data.ids import digest_of
 from edp_mx.data.readers import stream_utterances
@@ -113,7 +113,7 @@ def check(
             pass
         return findings
     with suppress(_CutShort):
-        write_json_lines(out, map(_record_of, sound))
+        write_json_lines(out, map(Utterance.to_json, sound))
         findings.is_written = True
     return findings
 
@@ -149,10 +149,3 @@ def _sound(
         )
     if is_one_part and findings.unread:
         raise _CutShort
-
-
-def _record_of(utterance: Utterance) -> Dict[str, Any]:
-    """Return an utterance as a JSON line of ours holds it."""
-    user = {"user": utterance.user} if utterance.user else {}
-    return {"tokens": utterance.tokens, "slots": utterance.slots, "intent": utterance.intent,
-            "id": utterance.id, **user}  # fmt: skip

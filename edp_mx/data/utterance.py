@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, Tuple
+from typing import Any, Dict, Tuple
 
 SEPARATOR = "[SEP]"  # the token between two texts
 REPLY = "<|reply|>"  # the token between what a language model is given and what it continues with
@@ -24,6 +24,12 @@ class Utterance:
     intent: str
     id: str = field(default="", compare=False)
     user: str = field(default="", compare=False)
+
+    def to_json(self) -> Dict[str, Any]:
+        """Return it as a JSON line of ours holds it."""
+        user = {"user": self.user} if self.user else {}
+        return {"tokens": self.tokens, "slots": self.slots, "intent": self.intent, "id": self.id,
+                **user}  # fmt: skip
 
 
 def are_words(tokens: Any) -> bool:

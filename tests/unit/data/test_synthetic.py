@@ -1,6 +1,5 @@
 """Synthetic corpora: same seed same bytes, both paths agree, aligned tags, noise, long tails."""
 
-import hashlib
 import re
 from collections import Counter
 from dataclasses import replace
@@ -10,13 +9,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from support.jsonl import write_jsonl
-from support.refusals import one_sentence
 
 from edp_mx.data.readers import read_utterances
-from edp_mx.data.synthetic import STANDINS, generator, make_utterances, noise, write_corpus
+from edp_mx.data.synthetic import STANDINS, generator, make_utterances, noise
 from edp_mx.data.synthetic.grammar import NoiseRates, english, load_grammar
 from edp_mx.data.synthetic.noise import Noise
 from edp_mx.data.synthetic.values import Sources
+from edp_mx.data.text import write_json_lines
+from edp_mx.runtime.files import sha256_of
 
 SIZE = 4_000
 RECIPES = english().recipes
@@ -56,17 +56,14 @@ def test_tags_align_and_are_bio(corpus, sample):
 
 
 def test_a_corpus_is_what_it_was(corpus, tmp_path):
-    assert write_corpus(corpus, size=2_000, seed=3, out=tmp_path / "a") == DIGESTS[corpus]
+    write_jsonl(tmp_path / "a.jsonl", make_utterances(corpus, size=2_000, seed=3))
+    assert sha256_of(tmp_path / "a.jsonl") == DIGESTS[corpus]
 
 
-def test_both_paths_give_what_the_reader_and_the_writer_give(corpus, sample, tmp_path):
-    told = []
-    digest = write_corpus(corpus, size=SIZE, seed=3, out=tmp_path / "a.jsonl", progress=told.append)
-    content = (tmp_path / "a.jsonl").read_bytes()
-    assert sum(told) == SIZE
-    assert digest == hashlib.sha256(content).hexdigest()
+def test_what_is_written_is_read_again(sample, tmp_path):
+    write_json_lines(tmp_path / "a.jsonl", (utterance.to_json() for utterance in sample))
     write_jsonl(tmp_path / "b.jsonl", sample)
-    assert content == (tmp_path / "b.jsonl").read_bytes()
+    assert sha256_of(tmp_path / "a.jsonl") == sha256_of(tmp_path / "b.jsonl")
     read = read_utterances(tmp_path / "a.jsonl")
     assert read == sample and [u.id for u in read] == [u.id for u in sample]
 
@@ -147,10 +144,3 @@ def test_without_noise_the_carriers_are_clean_and_with_it_each_kind_shows():
     said = {row[0] for row in rows}
     assert "please call mia" in said and "call mia please" in said and "call um mia" in said
     assert sum("B-relation" in row[1] for row in rows) > 30
-
-
-def test_an_unknown_corpus_is_refused_at_once(tmp_path):
-    wanted = {"size": 1, "seed": 1}
-    one_sentence("only communication, health, video", make_utterances, "weather", **wanted)
-    one_sentence("weather", write_corpus, "weather", out=tmp_path / "x.jsonl", **wanted)
-    assert list(tmp_path.iterdir()) == []
