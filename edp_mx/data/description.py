@@ -10,6 +10,7 @@ from typing import Dict, Iterable, List, Optional, Sequence, Tuple
 import numpy as np
 
 from edp_mx.data.encoding import MAX_PIECES, MAX_TOKENS
+from edp_mx.data.strata import folded_text
 from edp_mx.data.tokenizer import Tokenizer
 from edp_mx.data.utterance import Utterance
 from edp_mx.metrics.spans import spans_of
@@ -33,13 +34,8 @@ class Repeats:
     most: int
 
     @classmethod
-    def of(cls, utterances: Iterable[Utterance]) -> Repeats:
-        """Count them; an utterance costs eight bytes until the end."""
-        return cls.of_hashes(array("q", map(hash_of_words, utterances)))
-
-    @classmethod
-    def of_hashes(cls, hashes: array) -> Repeats:
-        """Return the same from `hash_of_words` of each."""
+    def of(cls, hashes: array) -> Repeats:
+        """Count them by a hash of the words of each utterance."""
         counts = np.unique(np.asarray(hashes), return_counts=True)[1]
         return cls(int(counts[counts > 1].sum()), int(counts.max(initial=0)))
 
@@ -51,11 +47,6 @@ class Repeats:
             f"{self.copies:,} utterances have the words of another one; the most frequent has "
             f"{self.most:,} copies, which together are protected {self.most:,} times worse"
         )
-
-
-def hash_of_words(utterance: Utterance) -> int:
-    """Return a hash that is the same for the same words, in upper or lower case."""
-    return hash(" ".join(utterance.tokens).lower())
 
 
 @dataclass(frozen=True)
@@ -108,7 +99,7 @@ def describe(
         words.update(utterance.tokens)
         lengths[len(utterance.tokens)] += 1
         users[utterance.user] += 1
-        texts.append(hash_of_words(utterance))
+        texts.append(hash(folded_text(utterance)))
         pieces = sum(len(tokenizer.ids(token)) for token in utterance.tokens) if tokenizer else 0
         cut += len(utterance.tokens) > max_tokens or pieces + ENDS > max_pieces
         first.setdefault(utterance.intent, utterance)
@@ -118,7 +109,7 @@ def describe(
         utterances=count,
         tokens=sum(words.values()),
         words=len(words),
-        repeats=Repeats.of_hashes(texts),
+        repeats=Repeats.of(texts),
         cut=cut,
         max_tokens=max_tokens,
         max_pieces=max_pieces if tokenizer else None,

@@ -6,7 +6,7 @@ import os
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Iterable, Iterator, List, Optional, Sequence, Set, Tuple
+from typing import Iterable, Iterator, Optional, Sequence, Tuple
 
 import numpy as np
 
@@ -29,28 +29,6 @@ _LEAST = 3  # texts in common, or all that were written down
 _SURE = 10  # texts that a sample is expected to have of a corpus within, so that it misses few
 
 UNKNOWN, GONE, MERGED = "unknown", "gone", "merged"
-
-
-class Lowest:
-    """The texts with the lowest digests: a random sample, the same for the same texts."""
-
-    def __init__(self) -> None:
-        self._found: Set[int] = set()
-        self._bound = 1 << 64
-
-    def add(self, value: int) -> None:
-        """Add the `text.digest` of a text; a repeated one counts once."""
-        if value < self._bound:
-            self._found.add(value)
-            if len(self._found) > 2 * SAMPLE:
-                self.values()
-
-    def values(self) -> List[int]:
-        """Return at most `SAMPLE` digests, in order."""
-        lowest = sorted(self._found)[:SAMPLE]
-        if len(lowest) == SAMPLE:
-            self._found, self._bound = set(lowest), lowest[-1]
-        return lowest
 
 
 @dataclass(frozen=True)
@@ -107,18 +85,12 @@ class Read:
         (part,) = keyed_all([fingerprint], salt=self.salt)[1]
         return replace(self, part=part)
 
-    def with_texts(self, lowest: Lowest, size: int) -> Read:
-        """Return it with a sample of its texts."""
-        hashed = list(self._hashed(lowest.values()))
+    def with_texts_of(self, utterances: Sequence[Utterance]) -> Read:
+        """Return it with a sample of the texts of utterances: those with the lowest digests."""
+        size, lowest = len(utterances), _distinct_digests(utterances)[:SAMPLE]
+        hashed = list(self._hashed(lowest.tolist()))
         hashed += [os.urandom(_DIGITS // 2).hex() for _ in range(min(size, SAMPLE) - len(hashed))]
         return replace(self, size=size, texts="".join(sorted(hashed)))
-
-    def with_texts_of(self, utterances: Sequence[Utterance]) -> Read:
-        """Return it with a sample of the texts of utterances."""
-        lowest = Lowest()
-        for value in _digests(utterances):
-            lowest.add(value)
-        return self.with_texts(lowest, len(utterances))
 
     def count_in(self, digests: Iterable[int]) -> Tuple[int, int]:
         """Return how many texts of the sample are among those, and how many there are in all."""
@@ -129,8 +101,10 @@ class Read:
         return keyed_all(map(str, digests), salt=self.salt, digits=_DIGITS)[1]
 
 
-def _digests(utterances: Iterable[Utterance]) -> Iterator[int]:
-    return (digest(" ".join(utterance.tokens)) for utterance in utterances)
+def _distinct_digests(utterances: Iterable[Utterance]) -> np.ndarray:
+    """Return the digest of each text once, in order, (D,) uint64."""
+    digests = (digest(" ".join(utterance.tokens)) for utterance in utterances)
+    return np.unique(np.fromiter(digests, np.uint64))
 
 
 @dataclass(frozen=True)
@@ -245,5 +219,5 @@ class AtHand:
 
     @cached_property
     def _distinct(self) -> np.ndarray:
-        """The digests of all texts, of all three parts, (D,)."""
-        return np.unique(np.fromiter(_digests(self.corpus.utterances), np.uint64))
+        """The digests of the texts of all three parts, (D,)."""
+        return _distinct_digests(self.corpus.utterances)

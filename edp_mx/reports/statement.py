@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import List, Tuple
 
 from edp_mx.config import load_config
-from edp_mx.data.description import Repeats
+from edp_mx.data.description import describe
 from edp_mx.errors import UserError
 from edp_mx.reports.attacks_of_run import parts_of_attacks
 from edp_mx.reports.explanation import explain_by_section
@@ -54,6 +54,6 @@ def write_statement(path: Path) -> Tuple[Path, Path]:
 
 def _repeats(run: RunDirectory) -> str:
     try:
-        return Repeats.of(read_part(run, load_config(run.config), "train")).describe()
+        return describe(read_part(run, load_config(run.config), "train")).repeats.describe()
     except UserError as error:
         return f"not counted: {error}"

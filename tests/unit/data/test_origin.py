@@ -13,7 +13,6 @@ from edp_mx.data.fingerprint import fingerprint
 from edp_mx.data.origin import (
     SAMPLE,
     AtHand,
-    Lowest,
     Origin,
     Read,
     beside,
@@ -72,19 +71,15 @@ def test_of_a_text_so_large_that_its_sample_would_hardly_have_ours_nobody_can_te
     at_hand, size, is_own
 ):
     """4,096 of 122,880 lines are expected to have ten of our 300, if all of them were there."""
-    lowest = Lowest()
-    for utterance in OTHERS:
-        lowest.add(digest(" ".join(utterance.tokens)))
-    assert at_hand(Read.at("lines.txt", ()).with_texts(lowest, size)) is is_own
+    assert at_hand(replace(read(OTHERS, "lines.txt"), size=size)) is is_own
 
 
 def test_a_sample_is_of_the_distinct_texts_with_the_lowest_digests():
-    lowest = Lowest()
-    for i in range(30_000):
-        lowest.add(digest(f"text {i}"))
-        lowest.add(digest(f"TEXT  {i}"))
-    values = sorted(digest(f"text {i}") for i in range(30_000))
-    assert lowest.values() == values[:SAMPLE] == lowest.values()
+    texts = [f"text {i}" for i in range(10_000)]
+    said = [Utterance(tuple(text.split()), ("O", "O"), "x") for text in texts]
+    whole = read([*said, *(replace(each, tokens=("TEXT", each.tokens[1])) for each in said)])
+    lowest = sorted(map(digest, texts))[:SAMPLE]
+    assert whole.size == 20_000 and whole.count_in(lowest) == (SAMPLE, SAMPLE)
 
 
 def test_what_another_machine_hashed_goes_by_its_name_or_cannot_be_told(
