@@ -14,7 +14,7 @@ from edp_mx.data.template import is_template
 from edp_mx.models.bert_states import normalised, piece_means, settle_shapes
 from edp_mx.models.encoder import ModelConfig
 from edp_mx.models.infilling import MaskState
-from edp_mx.models.trained_parts import TransformerSettings, settled_values
+from edp_mx.models.trained_parts import TransformerSettings, freeze_lowest, settled_values
 from edp_mx.runtime.files import path_field
 from edp_mx.runtime.limits import MOST_LAYERS, MOST_WIDE
 from edp_mx.runtime.settings import SettingError, setting
@@ -151,8 +151,8 @@ class BERT(gluon.HybridBlock):
         self._reads_all = config.features == "all_layers" or config.token_layer is not None
         encoder._output_all_encodings = self._reads_all
         settle_shapes(self.model, config)
-        self._freeze(config)
         self.config = config
+        freeze_lowest(config, self.embedding_parameters(), encoder.transformer_cells)
 
     @property
     def has_pooler(self) -> bool:
@@ -180,13 +180,6 @@ class BERT(gluon.HybridBlock):
             model.encoder.position_weight,
             *model.encoder.layer_norm.collect_params().values(),
         ]
-
-    def _freeze(self, config: BERTConfig) -> None:
-        frozen = [] if config.is_embedding_trainable else self.embedding_parameters()
-        for i in range(config.frozen_layers):
-            frozen += self.model.encoder.transformer_cells[i].collect_params().values()
-        for parameter in frozen:
-            parameter.grad_req = "null"
 
     def hybrid_forward(self, F, pieces, piece_lengths):
         sequence = self.model(pieces, F.zeros_like(pieces), piece_lengths)

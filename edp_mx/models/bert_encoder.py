@@ -17,7 +17,6 @@ from edp_mx.errors import UserError
 from edp_mx.models.bert import BERT, BERTConfig, initial_bert_values
 from edp_mx.models.bert_states import at_tokens, lower_states, piece_means, visible_lengths
 from edp_mx.models.checkpoints.config import ADOPTED, read_config
-from edp_mx.models.checkpoints.files import refuse_other_sizes
 from edp_mx.models.checkpoints.huggingface import (
     Checkpoint,
     bert_tensors,
@@ -192,32 +191,14 @@ def build_encoder(config: BERTConfig, data: DataConfig, vocabulary: Vocabulary) 
     return BERTEncoder(config, num_pieces=num_pieces, mask_place=mask_place, prefix="bert_")
 
 
-def read_start(config: BERTConfig) -> Optional[Checkpoint]:
-    """Read the checkpoint that a BERT starts from, if its settings name one.
-
-    Raises:
-        UserError: it does not fit the settings, or there must be one and there is none.
-    """
-    folder = config.checkpoint or config.start_from
-    if folder is None and config.intents == "infilling":
-        raise UserError(
-            "model.intents: infilling needs a masked-LM head to start from: set model.checkpoint "
-            "or model.start_from"
-        )
-    if folder is None:
-        return None
-    checkpoint = read_checkpoint(folder)
-    refuse_other_sizes(config, checkpoint, ADOPTED, "BERT")
-    return checkpoint
-
-
 FAMILY = Family(
     name="bert",
+    title="BERT",
     config=BERTConfig,
     has_pieces=True,
     build=build_encoder,
     read_settings=lambda path: vars(read_config(path).config),
-    read_checkpoint=read_start,
+    read_checkpoint=read_checkpoint,
     load_checkpoint=lambda encoder, checkpoint: load_bert(encoder.bert, checkpoint),
     checkpoint_of=lambda encoder, tokenizer: Checkpoint(
         encoder.bert.config, tokenizer, bert_tensors(encoder.bert)

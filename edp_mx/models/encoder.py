@@ -160,15 +160,15 @@ class Family:
     """A kind of encoder: an entry of `registry.FAMILIES`.
 
     Attributes:
-        name: the value of `model.family`.
+        name: the value of `model.family`; `title`, what people call it.
         has_pieces: whether it reads the pieces of a tokenizer; else words and their characters.
         learn_tokenizer: (lines, size, min_count) → a tokenizer, where no checkpoint has one; by
             default word pieces are learned.
         build: (settings, `DataConfig`, `Vocabulary`) → the encoder, without values.
         read_settings: config.json of a checkpoint → its settings, by our names; None for a family
             that cannot start from any.
-        read_checkpoint: settings → the pre-trained weights to start from, with their `tokenizer`;
-            None where the settings name none, or where a family cannot start from any.
+        read_checkpoint: folder → the pre-trained weights in it, with their `config` and
+            `tokenizer`; None for a family that cannot start from any.
         load_checkpoint: (encoder, weights) sets the encoder's values.
         checkpoint_of: (encoder, tokenizer) → the weights as `read_checkpoint` gives them.
         write_checkpoint: writes them, as that of `checkpoints.huggingface` does; None where no
@@ -184,9 +184,10 @@ class Family:
     build: Callable[..., Encoder]
     learn_tokenizer: Optional[Callable[..., Tokenizer]] = None
     read_settings: Optional[Callable[[Path], Mapping[str, Any]]] = None
-    read_checkpoint: Callable[[Any], Optional[Any]] = lambda config: None  # noqa: ARG005
+    read_checkpoint: Optional[Callable[[str], Any]] = None
     load_checkpoint: Optional[Callable[[Any, Any], None]] = None
     checkpoint_of: Optional[Callable[[Any, Tokenizer], Any]] = None
     write_checkpoint: Optional[Callable[..., None]] = None
     sizes: Tuple[str, ...] = ()
     graph: Optional[Callable[[Any, Any], Tuple[str, str]]] = None
+    title: str = ""

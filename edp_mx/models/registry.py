@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Dict
+from typing import Any, Dict, Optional
 
+from edp_mx.errors import UserError
 from edp_mx.models import bert_encoder, clc
 from edp_mx.models.encoder import Family, ModelConfig
 from edp_mx.models.gpt2 import encoder as gpt2
@@ -16,3 +17,30 @@ FAMILIES: Dict[str, Family] = {
 def family_of(config: ModelConfig) -> Family:
     """Return the family that a model's settings belong to."""
     return FAMILIES[config.family]
+
+
+def read_start(config: ModelConfig) -> Optional[Any]:
+    """Read the pre-trained weights that a model starts from; None where it starts from none.
+
+    Raises:
+        UserError: they have other sizes, or there must be some and there are none.
+    """
+    family, folder = family_of(config), getattr(config, "checkpoint", None) or config.start_from
+    if folder is None and config.intents == "infilling":
+        raise UserError(
+            "model.intents: infilling needs a masked-LM head to start from: set model.checkpoint "
+            "or model.start_from"
+        )
+    if folder is None or family.read_checkpoint is None:
+        return None
+    checkpoint = family.read_checkpoint(folder)
+    theirs = {key: getattr(checkpoint.config, key) for key in family.sizes}
+    differing = {key: value for key, value in theirs.items() if value != getattr(config, key)}
+    if differing:
+        told = " and ".join(f"{key} {value}" for key, value in differing.items())
+        wanted = ", ".join(f"model.{key}" for key in differing)
+        raise UserError(
+            f"model.checkpoint: {checkpoint.folder} is a {family.title} with {told}; leave out "
+            f"{wanted}"
+        )
+    return checkpoint

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Dict, Optional, Tuple
+from itertools import islice
+from typing import Any, Dict, Iterable, Optional, Tuple
 
 import numpy as np
+from mxnet import gluon
 
 from edp_mx.models.biases import Biases
 from edp_mx.models.lora import LoRA, LoRASettings
@@ -74,6 +76,19 @@ class TransformerSettings(LoRASettings, PrefixSettings, RGPSettings):
                 "frozen_layers",
                 f"must be at most {config.num_layers} (num_layers), not {self.frozen_layers}",
             )
+
+
+def freeze_lowest(
+    config: TransformerSettings,
+    embeddings: Iterable[gluon.Parameter],
+    layers: Iterable[gluon.Block],
+) -> None:
+    """Take the gradient from the embeddings and the lowest layers, as the settings say."""
+    frozen = [] if config.is_embedding_trainable else [*embeddings]
+    for layer in islice(layers, config.frozen_layers):
+        frozen += layer.collect_params().values()
+    for parameter in frozen:
+        parameter.grad_req = "null"
 
 
 def settled_values(

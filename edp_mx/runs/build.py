@@ -24,7 +24,7 @@ from edp_mx.data.wordpiece_learning import learn_pieces
 from edp_mx.errors import UserError
 from edp_mx.models.checkpoints.huggingface import CONFIG
 from edp_mx.models.frozen import freeze
-from edp_mx.models.registry import family_of
+from edp_mx.models.registry import family_of, read_start
 from edp_mx.runs.start_from import RunStart
 from edp_mx.runtime.npz import Arrays
 from edp_mx.tasks.model import TaskModel, draw_values
@@ -42,7 +42,7 @@ def start_for(config: ExperimentConfig) -> Optional[Any]:
         reads_words = not family_of(config.model).has_pieces
         width = config.data.embeddings.dimension if reads_words else None
         return RunStart.read(Path(start), config.model, width=width)
-    return family_of(config.model).read_checkpoint(config.model)
+    return read_start(config.model)
 
 
 def vocabulary_for(

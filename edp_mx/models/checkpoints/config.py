@@ -5,11 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any, Dict, NamedTuple
 
-from edp_mx.data.tokenizer import Tokenizer
+from edp_mx.data.tokenizer import Tokenizer, read_object
 from edp_mx.errors import UserError
 from edp_mx.models.bert import NUM_TOKEN_TYPES, BERTConfig
 from edp_mx.models.checkpoints.layouts import Layout, layout_of
-from edp_mx.runtime.json_text import read_json
 
 SIZES = {
     "num_layers": "num_hidden_layers",
@@ -50,9 +49,7 @@ def read_config(path: Path) -> Described:
 
     Edge cases: the hidden states' dropout is used for attention too.
     """
-    settings = read_json(path)
-    if not isinstance(settings, dict):
-        raise UserError(f"{path} must hold a JSON object of settings")
+    settings = read_object(path)
     layout = layout_of(path, settings)
     settings = {**{layout.key(key): value for key, value in DEFAULTS.items()}, **settings}
     for key, wanted in {**_MUST_BE, **layout.must_be}.items():

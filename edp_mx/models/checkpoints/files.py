@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from pathlib import Path
-from typing import Any, Callable, Collection, Dict, List, Mapping, Sequence, Tuple
+from typing import Any, Callable, Collection, Dict, List, Mapping, Tuple
 
 import numpy as np
 from safetensors import SafetensorError, safe_open
@@ -47,15 +47,12 @@ def write_files(
     write_json(folder / CONFIG, dict(settings))
 
 
-def refuse_other_sizes(config: Any, checkpoint: Any, keys: Sequence[str], kind: str) -> None:
-    """Refuse a model whose settings differ from those of the checkpoint that it starts from."""
-    theirs = {key: getattr(checkpoint.config, key) for key in keys}
-    differing = {key: value for key, value in theirs.items() if value != getattr(config, key)}
-    if differing:
-        told = " and ".join(f"{key} {value}" for key, value in differing.items())
-        wanted = ", ".join(f"model.{key}" for key in differing)
+def refuse_more_pieces(folder: Path, tokenizer: Tokenizer, num_vectors: Any) -> None:
+    """Refuse a tokenizer with more pieces than a checkpoint has vectors, some of them padding."""
+    if not isinstance(num_vectors, int) or len(tokenizer) > num_vectors:
         raise UserError(
-            f"model.checkpoint: {checkpoint.folder} is a {kind} with {told}; leave out {wanted}"
+            f"{folder}: the vocabulary has {len(tokenizer)} pieces, but vocab_size in {CONFIG} is "
+            f"{num_vectors}: they belong to different models"
         )
 
 

@@ -14,7 +14,14 @@ from edp_mx.data.tokenizer import SETTINGS, TOKENIZER, VOCABULARY, Tokenizer, lo
 from edp_mx.errors import UserError
 from edp_mx.models.bert import BERT, BERTConfig
 from edp_mx.models.checkpoints.config import config_json, read_config
-from edp_mx.models.checkpoints.files import CONFIG, WHOLE, check_tensors, read_tensors, write_files
+from edp_mx.models.checkpoints.files import (
+    CONFIG,
+    WHOLE,
+    check_tensors,
+    read_tensors,
+    refuse_more_pieces,
+    write_files,
+)
 from edp_mx.models.checkpoints.layouts import PIECE_BIAS
 from edp_mx.models.checkpoints.names import (
     MASKED_LM,
@@ -33,16 +40,16 @@ FILES = (CONFIG, VOCABULARY, SETTINGS, TOKENIZER, WHOLE)  # all that `write_chec
 
 @dataclass(frozen=True, eq=False)
 class Checkpoint:
-    """A pre-trained BERT, or a RoBERTa or DistilBERT as the BERT that computes the same.
+    """A pre-trained GPT-2 or BERT; a RoBERTa or DistilBERT is the BERT that computes the same.
 
     Attributes:
-        tensors: float32, by Hugging Face's present names without "bert.". The pooler and the
-            masked-LM head are optional. The head's decoder shares the pieces' vectors, so only its
-            bias is stored, as `cls.predictions.bias`.
+        tensors: float32, by Hugging Face's present names without "bert." or "transformer.". The
+            pooler and the masked-LM head of a BERT are optional. What shares the pieces' vectors,
+            the head's decoder or a GPT-2's output layer, is not stored.
         folder: where it was read, for messages.
     """
 
-    config: BERTConfig
+    config: Any
     tokenizer: Tokenizer
     tensors: Dict[str, np.ndarray]
     folder: str = "the checkpoint"
@@ -72,12 +79,8 @@ def read_checkpoint(folder: PathLike) -> Checkpoint:
         raise UserError(f"{folder} is not a folder with {CONFIG}, {VOCABULARY} and {WHOLE}")
     config, num_vectors, layout = read_config(folder / CONFIG)
     tokenizer = load_tokenizer(folder)
+    refuse_more_pieces(folder, tokenizer, num_vectors)
     num_pieces = len(tokenizer)
-    if num_pieces > num_vectors:
-        raise UserError(
-            f"{folder}: the vocabulary has {num_pieces} pieces, but vocab_size in {CONFIG} is "
-            f"{num_vectors}: they belong to different models"
-        )
     tensors = read_tensors(folder, shapes_of(config, num_pieces=num_vectors), layout)
     if num_pieces < num_vectors:
         logger.info(

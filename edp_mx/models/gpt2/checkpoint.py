@@ -4,22 +4,22 @@ from __future__ import annotations
 
 import logging
 import re
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Dict, Mapping, Optional
 
 import mxnet as mx
 import numpy as np
 
-from edp_mx.data.tokenizer import Tokenizer, load_tokenizer
+from edp_mx.data.tokenizer import Tokenizer, load_tokenizer, read_object
 from edp_mx.errors import UserError
 from edp_mx.models.checkpoints.files import (
     CONFIG,
     check_tensors,
     open_tensors,
-    refuse_other_sizes,
+    refuse_more_pieces,
     write_files,
 )
+from edp_mx.models.checkpoints.huggingface import Checkpoint
 from edp_mx.models.gpt2.config import GPT2Config
 from edp_mx.models.gpt2.decoder import GPT2
 from edp_mx.models.gpt2.names import PIECES, parameters_of, rows_of, shapes_of, tensor_of
@@ -53,27 +53,6 @@ _PREFIX, _OUTPUT = "transformer.", "lm_head.weight"
 _BUFFERS = re.compile(r"h\.\d+\.attn\.(masked_)?bias$")  # of old versions: the causal mask
 
 
-@dataclass(frozen=True, eq=False)
-class GPT2Checkpoint:
-    """A pre-trained GPT-2.
-
-    Attributes:
-        tensors: float32, by Hugging Face's names without "transformer."; the output layer is
-            `wte.weight`.
-        folder: where it was read, for messages.
-    """
-
-    config: GPT2Config
-    tokenizer: Tokenizer
-    tensors: Dict[str, np.ndarray]
-    folder: str = "the checkpoint"
-    has_pooler = has_masked_lm = False
-
-    @property
-    def num_parameters(self) -> int:
-        return sum(values.size for values in self.tensors.values())
-
-
 def read_config(path: Path) -> GPT2Config:
     """Read the sizes of a checkpoint; what is left out is the smallest GPT-2's, as in theirs.
 
@@ -82,9 +61,7 @@ def read_config(path: Path) -> GPT2Config:
     Raises:
         UserError: it is no GPT-2, or one that computes something else than ours.
     """
-    settings = read_json(path)
-    if not isinstance(settings, dict):
-        raise UserError(f"{path} must hold a JSON object of settings")
+    settings = read_object(path)
     for key, wanted in _MUST_BE.items():
         if settings.get(key, wanted) != wanted:
             raise UserError(
@@ -99,7 +76,7 @@ def read_config(path: Path) -> GPT2Config:
         raise UserError(f"{path}: {error}") from error
 
 
-def read_checkpoint(folder: PathLike) -> GPT2Checkpoint:
+def read_checkpoint(folder: PathLike) -> Checkpoint:
     """Read and check the settings, the tokenizer and the tensors of a folder.
 
     Edge cases: vectors beyond the last piece are cut off. Buffers and other heads are skipped.
@@ -110,18 +87,12 @@ def read_checkpoint(folder: PathLike) -> GPT2Checkpoint:
     folder = Path(folder)
     if not folder.is_dir():
         raise UserError(f"{folder} is not a folder with {CONFIG}, a tokenizer and weights")
-    settings = read_json(folder / CONFIG)
     config, tokenizer = read_config(folder / CONFIG), load_tokenizer(folder)
-    num_vectors = settings.get("vocab_size", len(tokenizer))
-    if not isinstance(num_vectors, int) or num_vectors < len(tokenizer):
-        raise UserError(
-            f"{folder}: the vocabulary has {len(tokenizer)} pieces, but vocab_size in {CONFIG} is "
-            f"{num_vectors}: they belong to different models"
-        )
+    num_vectors = read_json(folder / CONFIG).get("vocab_size", len(tokenizer))
+    refuse_more_pieces(folder, tokenizer, num_vectors)
     shapes = shapes_of(GPT2(config, num_pieces=num_vectors, prefix=""))
-    return GPT2Checkpoint(
-        config, tokenizer, _read_tensors(folder, shapes, len(tokenizer)), str(folder)
-    )
+    tensors = _read_tensors(folder, shapes, len(tokenizer))
+    return Checkpoint(config, tokenizer, tensors, str(folder))
 
 
 def _read_tensors(folder: Path, shapes: Dict[str, Any], num_pieces: int) -> Dict[str, np.ndarray]:
@@ -144,21 +115,7 @@ def _read_tensors(folder: Path, shapes: Dict[str, Any], num_pieces: int) -> Dict
     return tensors
 
 
-def read_start(config: GPT2Config) -> Optional[GPT2Checkpoint]:
-    """Read the checkpoint that a GPT-2 starts from, if its settings name one.
-
-    Raises:
-        UserError: it does not fit the settings.
-    """
-    folder = config.checkpoint or config.start_from
-    if folder is None:
-        return None
-    checkpoint = read_checkpoint(folder)
-    refuse_other_sizes(config, checkpoint, SIZES, "GPT-2")
-    return checkpoint
-
-
-def load_gpt2(decoder: GPT2, checkpoint: GPT2Checkpoint) -> None:
+def load_gpt2(decoder: GPT2, checkpoint: Checkpoint) -> None:
     """Set every parameter of an initialised GPT-2, frozen ones too."""
     check_tensors(checkpoint.folder, checkpoint.tensors, shapes_of(decoder))
     for name, parameters in parameters_of(decoder).items():
@@ -167,7 +124,7 @@ def load_gpt2(decoder: GPT2, checkpoint: GPT2Checkpoint) -> None:
             parameter.set_data(mx.nd.array(values, dtype="float32"))
 
 
-def checkpoint_of(decoder: GPT2, tokenizer: Tokenizer) -> GPT2Checkpoint:
+def checkpoint_of(decoder: GPT2, tokenizer: Tokenizer) -> Checkpoint:
     """Return copies of all parameters, as `load_gpt2` takes them; adapters are merged."""
     config = decoder.config
     ours = {name: values.data().asnumpy() for name, values in decoder.collect_params().items()}
@@ -176,7 +133,7 @@ def checkpoint_of(decoder: GPT2, tokenizer: Tokenizer) -> GPT2Checkpoint:
         name: tensor_of(name, [plain[each.name] for each in parameters])
         for name, parameters in parameters_of(decoder).items()
     }
-    return GPT2Checkpoint(config, tokenizer, tensors)
+    return Checkpoint(config, tokenizer, tensors)
 
 
 def write_checkpoint(

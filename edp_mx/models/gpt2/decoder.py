@@ -15,7 +15,7 @@ from edp_mx.data.batching import Batch
 from edp_mx.errors import UserError
 from edp_mx.models.gpt2.config import GPT2Config
 from edp_mx.models.id_ranges import check_ids, check_lengths
-from edp_mx.models.trained_parts import settled_values
+from edp_mx.models.trained_parts import freeze_lowest, settled_values
 
 _INITIAL_STDDEV = 0.02
 _CUBIC = 0.044715
@@ -75,21 +75,16 @@ class GPT2(gluon.HybridBlock):
             for i in range(config.num_layers):
                 self.layers.add(DecoderLayer(config, prefix=f"layer{i}_"))
             self.norm = _norm(config, prefix="norm_")
-        self._freeze()
+        freeze_lowest(config, self.embedding_parameters(), self.layers)
 
     @property
     def piece_embedding(self) -> gluon.Parameter:
         """Vectors of the pieces, (V, H)."""
         return self.word_embed.weight
 
-    def _freeze(self) -> None:
-        frozen: List[gluon.Parameter] = []
-        if not self.config.is_embedding_trainable:
-            frozen += [self.piece_embedding, self.position_weight]
-        for i in range(self.config.frozen_layers):
-            frozen += self.layers[i].collect_params().values()
-        for parameter in frozen:
-            parameter.grad_req = "null"
+    def embedding_parameters(self) -> List[gluon.Parameter]:
+        """Return the vectors of pieces and positions."""
+        return [self.piece_embedding, self.position_weight]
 
     def inputs(self, batch: Batch, context: mx.Context) -> mx.nd.NDArray:
         """Return the pieces (N, P) of a batch, checked."""

@@ -19,8 +19,8 @@ from edp_mx.models.gpt2.checkpoint import (
     SIZES,
     checkpoint_of,
     load_gpt2,
+    read_checkpoint,
     read_config,
-    read_start,
     write_checkpoint,
 )
 from edp_mx.models.gpt2.config import GPT2Config
@@ -51,17 +51,14 @@ class GPT2Encoder(Encoder):
         self.decoder, self.dropout = decoder, decoder.dropout
 
     def tables(self, vocabulary: Vocabulary) -> Dict[str, Sequence[str]]:
-        """See `Encoder`."""
         return _tables(self.decoder, vocabulary)
 
     def adaptable(self, frozen_layers: int) -> Adaptable:
-        """See `Encoder`."""
         layers = list(self.decoder.layers)[frozen_layers:]
         dense = [each for layer in layers for each in (layer.proj, layer.ffn_1, layer.ffn_2)]
         return Adaptable([layer.attention for layer in layers], dense)
 
     def next_piece_scorer(self) -> NextPieceScorer:
-        """See `Encoder`."""
         return NextPieceScorer(self.decoder, self.decoder.word_embed)
 
     def frozen_part(self) -> Optional[FrozenPart]:
@@ -69,7 +66,6 @@ class GPT2Encoder(Encoder):
         return frozen_part(self.decoder, GPT2Encoder)
 
     def inputs(self, batch, context: mx.Context) -> Tuple[mx.nd.NDArray, ...]:
-        """See `Encoder`."""
         read = self.decoder.inputs(batch, context)
         _, lengths, firsts = batch.pieces
         ends = lengths[:, None] - 1  # (N, 1)
@@ -108,7 +104,6 @@ class NextPieceScorer(Encoder):
         self.piece_vectors = word_embed.weight
 
     def tables(self, vocabulary: Vocabulary) -> Dict[str, Sequence[str]]:
-        """See `Encoder`."""
         return _tables(self.decoder, vocabulary)
 
     def inputs(self, batch: Batch, context: mx.Context) -> Tuple[mx.nd.NDArray, ...]:
@@ -148,12 +143,13 @@ def _tables(decoder: GPT2, vocabulary: Vocabulary) -> Dict[str, Sequence[str]]:
 
 FAMILY = Family(
     name="gpt2",
+    title="GPT-2",
     config=GPT2Config,
     has_pieces=True,
     build=build_encoder,
     learn_tokenizer=ByteLevelBPE.learn,
     read_settings=lambda path: vars(read_config(path)),
-    read_checkpoint=read_start,
+    read_checkpoint=read_checkpoint,
     load_checkpoint=lambda encoder, checkpoint: load_gpt2(encoder.decoder, checkpoint),
     checkpoint_of=lambda encoder, tokenizer: checkpoint_of(encoder.decoder, tokenizer),
     write_checkpoint=write_checkpoint,

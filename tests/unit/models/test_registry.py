@@ -14,7 +14,7 @@ from edp_mx.config import ExperimentConfig, dump_config, load_config
 from edp_mx.data.corpus import load_corpus
 from edp_mx.errors import UserError
 from edp_mx.models.encoder import Encoder, Family, ModelConfig
-from edp_mx.models.registry import FAMILIES, family_of
+from edp_mx.models.registry import FAMILIES, read_start
 from edp_mx.runs.build import vocabulary_for
 from edp_mx.runs.prepare import prepare_corpus
 from edp_mx.runtime.distributed import start
@@ -31,6 +31,7 @@ training: {epochs: 1, batch_size: 9, learning_rate: 0.02}
 class ToyConfig(ModelConfig):
     family: str = "toy"
     size: int = 4
+    checkpoint: str = "pretrained"
 
 
 class ToyEncoder(Encoder):
@@ -54,6 +55,7 @@ class ToyEncoder(Encoder):
 class PretrainedBias:
     """A checkpoint, of a single number."""
 
+    config = ToyConfig()
     value = 7.0
 
 
@@ -62,7 +64,7 @@ TOY = Family(
     config=ToyConfig,
     has_pieces=False,
     build=lambda config, data, vocabulary: ToyEncoder(config, num_words=len(vocabulary.words)),
-    read_checkpoint=lambda config: PretrainedBias(),
+    read_checkpoint=lambda folder: PretrainedBias(),
     load_checkpoint=lambda encoder, start: encoder.layer.bias.set_data(
         mx.nd.full((encoder.output_size,), start.value)
     ),
@@ -97,8 +99,7 @@ def test_it_is_trained_by_the_names_of_a_configuration(config, tmp_path, clippin
 def test_what_a_family_does_not_have(config):
     encoder = TOY.build(config.model, config.data, vocabulary_for(config, load_corpus(config.data)))
     one_sentence("has no word vectors", encoder.set_word_vectors, np.zeros((3, 4)))
-    clc = ExperimentConfig().model
-    assert family_of(clc).read_checkpoint(clc) is None
+    assert read_start(ExperimentConfig().model) is None
 
 
 @pytest.mark.parametrize(
