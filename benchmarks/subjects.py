@@ -24,8 +24,8 @@ from edp_mx.models.gpt2.decoder import GPT2
 from edp_mx.models.gpt2.encoder import GPT2Encoder
 from edp_mx.runtime.distributed import Workers
 from edp_mx.tasks.causal_lm.model import CausalLM
-from edp_mx.tasks.intent_slot.model import build_model, cross_entropy
-from edp_mx.tasks.model import TaskModel, draw_values
+from edp_mx.tasks.intent_slot.model import IntentSlotModel
+from edp_mx.tasks.model import TaskModel, cross_entropy, draw_values
 
 WORDS, WORD_DIMENSION, LETTERS, CHARACTERS = 5_000, 300, 80, 12
 SLOTS, INTENTS = 120, 20
@@ -99,10 +99,12 @@ def paper_model(family: str, *, num_pieces: int = 0, **settings: Any) -> TaskMod
     else:
         encoder = BERTEncoder(config, num_pieces=num_pieces, prefix="bert_")
     freeze(encoder, config)
-    if family != "gpt2":
-        return build_model(encoder, num_slots=SLOTS, num_intents=INTENTS, seed=0, context=mx.cpu())
-    names = ("<|endoftext|>", *map(str, range(1, num_pieces)))
-    model = CausalLM(encoder.next_piece_scorer(), ByteLevelBPE(names, ()))
+    model: TaskModel
+    if family == "gpt2":
+        names = ("<|endoftext|>", *map(str, range(1, num_pieces)))
+        model = CausalLM(encoder.next_piece_scorer(), ByteLevelBPE(names, ()))
+    else:
+        model = IntentSlotModel.upon_labels(encoder, num_slots=SLOTS, num_intents=INTENTS)
     draw_values(model, seed=0, context=mx.cpu())
     return model
 

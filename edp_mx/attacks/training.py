@@ -35,7 +35,7 @@ def to_train_on(corpus: Corpus, part: Sequence[Utterance]) -> Corpus:
     """Return a corpus of a training part alone: the models of attacks are not validated."""
     nobody = np.arange(0)
     split = Split(train=np.arange(len(part)), validation=nobody, test=nobody)
-    return Corpus(corpus.name, corpus.is_standin, tuple(part), split)
+    return Corpus(corpus.name, tuple(part), split)
 
 
 def train_prepared(

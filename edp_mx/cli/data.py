@@ -144,14 +144,14 @@ def run_make(arguments: argparse.Namespace) -> int:
 
 def run_fetch(arguments: argparse.Namespace) -> int:
     """Download a public corpus."""
-    from edp_mx.data.download import CORPORA, fetch, is_checksummed
+    from edp_mx.data.download import CORPORA, fetch
 
     corpus = arguments.corpus
     folder = fetch(corpus, out=arguments.out or Path("data") / corpus, source=arguments.source,
                    has_bar=True)  # fmt: skip
     note = (
         "checksums agree"
-        if is_checksummed(corpus)
+        if CORPORA[corpus].manifest
         else "no checksums are known for it: that no file is missing is all that was checked"
     )
     print(f"{folder}  {CORPORA[corpus].licence}; {note}")

@@ -40,7 +40,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Print the scores."""
     pairs = _read_pairs(arguments.reference, arguments.hypothesis)
-    references, hypotheses = ([(one.slots, one.intent) for one in side] for side in zip(*pairs))
+    references, hypotheses = zip(*pairs)
     scores = evaluate(references, hypotheses, arguments.alignment)
     named = f"alignment        {arguments.alignment:>8}"
     return tell(arguments, scores.to_dict, lambda: f"{scores.describe()}\n{named}")

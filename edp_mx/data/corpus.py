@@ -21,7 +21,7 @@ from edp_mx.data.readers import files_of, require_own_split
 from edp_mx.data.sources import find_corpus, is_made, stream_corpus
 from edp_mx.data.splits import PARTS, Split, own_split, split_by_keys
 from edp_mx.data.strata import keys_of
-from edp_mx.data.synthetic import STANDINS, grammar_files
+from edp_mx.data.synthetic import grammar_files
 from edp_mx.data.users import names_users
 from edp_mx.data.utterance import Utterance
 from edp_mx.dp.sampling.shuffle import numbers_below
@@ -40,7 +40,6 @@ class Corpus:
     """
 
     name: str
-    is_standin: bool
     utterances: Sequence[Utterance]
     split: Split
     fingerprints: Mapping[str, str] = field(default_factory=dict)
@@ -121,8 +120,7 @@ def _kept(config: DataConfig, heartbeat: Heartbeat, progress: Progress) -> Optio
         stored = keep(folder, key, write, unchanged=unchanged, heartbeat=heartbeat)
     if stored is None:
         return None
-    is_standin = config.corpus in STANDINS
-    return Corpus(config.corpus, is_standin, stored.utterances, stored.split, stored.fingerprints)
+    return Corpus(config.corpus, stored.utterances, stored.split, stored.fingerprints)
 
 
 def _cache_key(config: DataConfig) -> str:
@@ -144,7 +142,7 @@ def _held(config: DataConfig, utterances: Iterable[Tuple[str, Utterance]]) -> Co
         ids = [utterance.id for utterance in read]
         refuse_repeated([digest_of(id) for id in ids], ids, find_corpus(config))
     rows, split = _arrange(config, sizes, *keys_of(read))
-    return Corpus(config.corpus, config.corpus in STANDINS, tuple(read[i] for i in rows), split)
+    return Corpus(config.corpus, tuple(read[i] for i in rows), split)
 
 
 def _arrange(

@@ -62,7 +62,7 @@ def fetch(
     """Bring a public corpus into a folder of its own, checked against its checksums.
 
     Those of dstc8 are not known; what comes is then taken for the corpus if no file is missing or
-    too many (see `is_checksummed`), and its address names one commit.
+    too many, and its address names one commit.
 
     Args:
         out: the corpus' folder, whole or not there; if it already holds the corpus, nothing is
@@ -102,11 +102,6 @@ def manifest(files: Mapping[str, Path]) -> str:
     """Return one SHA-256 for a set of files, by their paths and contents."""
     lines = [f"{sha256_of(files[path])}  {path}\n" for path in sorted(files)]
     return hashlib.sha256("".join(lines).encode("utf-8")).hexdigest()
-
-
-def is_checksummed(corpus: str) -> bool:
-    """Return whether `fetch` compares the content of a corpus, and not only the files' number."""
-    return bool(CORPORA[corpus].manifest)
 
 
 def _is_whole(public: PublicCorpus, files: Mapping[str, Path]) -> bool:

@@ -169,19 +169,16 @@ class Vocabulary:
         Guarantee: with public sources the result depends on no utterance. Ids follow the alphabet
             or the public list, never the frequency in the training part.
         """
+        slots, intents = labels_of(train, labels, label_sample)
+        labelled = source_of(labels)
         if vocabulary.source == "checkpoint":
             if start is None or not start.words:
                 raise UserError(
                     "data.vocabulary.source: checkpoint needs model.start_from, a run of this "
                     "model.family"
                 )
-            slots, intents = labels_of(train, labels, label_sample)
             return replace(
-                start,
-                slots=tuple(slots),
-                intents=tuple(intents),
-                word_source="checkpoint",
-                label_source=source_of(labels),
+                start, slots=slots, intents=intents, word_source="checkpoint", label_source=labelled
             )
         if vocabulary.source in ("train", "sample"):
             seen = train if vocabulary.source == "train" else word_sample
@@ -189,8 +186,7 @@ class Vocabulary:
             characters = sorted({c for token in token_counts(seen) for c in token})
         else:
             words, characters = _listed_words(vocabulary, embeddings_path)
-        slots, intents = labels_of(train, labels, label_sample)
-        rest = (slots, intents, vocabulary.source, source_of(labels), vocabulary.lowercase)
+        rest = (slots, intents, vocabulary.source, labelled, vocabulary.lowercase)
         return cls((*_RESERVED, *words), (*_RESERVED, *characters), *rest)
 
 

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from operator import eq
-from typing import Any, Dict, Protocol, Sequence, Tuple, Union, runtime_checkable
+from typing import Any, Dict, Protocol, Sequence
 
 from edp_mx.metrics.ser import Counts, count_errors
 from edp_mx.metrics.spans import check_pairs, score_slots
 
 
-@runtime_checkable
 class Annotated(Protocol):
     """Anything with BIO tags and an intent, such as an utterance."""
 
@@ -19,9 +17,6 @@ class Annotated(Protocol):
 
     @property
     def intent(self) -> str: ...
-
-
-Annotation = Union[Annotated, Tuple[Sequence[str], str]]
 
 
 @dataclass(frozen=True)
@@ -62,34 +57,25 @@ class Scores:
 
 
 def evaluate(
-    references: Sequence[Annotation], hypotheses: Sequence[Annotation], alignment: str = "overlap"
+    references: Sequence[Annotated], hypotheses: Sequence[Annotated], alignment: str = "overlap"
 ) -> Scores:
     """Compare hypotheses with references, utterance by utterance, in the same order.
 
     Args:
-        references: objects with `slots` and `intent`, or pairs (tags, intent).
-        hypotheses: likewise.
         alignment: overlap, type or exact; see `ser.align`. Only the SER depends on it.
     """
     check_pairs(references, hypotheses)
-    wanted_tags, wanted_intents = zip(*map(_as_pair, references))
-    found_tags, found_intents = zip(*map(_as_pair, hypotheses))
     pooled = Counts()
-    for wanted, found, meant, understood in zip(
-        wanted_tags, found_tags, wanted_intents, found_intents
-    ):
-        intents = {"reference_intent": meant, "hypothesis_intent": understood}
-        pooled += count_errors(wanted, found, **intents, alignment=alignment)
-    slots = {f"slot_{k}": v for k, v in score_slots(wanted_tags, found_tags)._asdict().items()}
+    for wanted, found in zip(references, hypotheses):
+        intents = {"reference_intent": wanted.intent, "hypothesis_intent": found.intent}
+        pooled += count_errors(wanted.slots, found.slots, **intents, alignment=alignment)
+    tags = ([each.slots for each in side] for side in (references, hypotheses))
+    slots = {f"slot_{name}": share for name, share in score_slots(*tags)._asdict().items()}
+    right = sum(wanted.intent == found.intent for wanted, found in zip(references, hypotheses))
     return Scores(
         ser=pooled.ser,
         **asdict(pooled),
-        intent_accuracy=sum(map(eq, wanted_intents, found_intents)) / len(references),
+        intent_accuracy=right / len(references),
         **slots,
         utterances=len(references),
     )
-
-
-def _as_pair(item: Annotation) -> Tuple[Sequence[str], str]:
-    """(tags, intent) of either form."""
-    return (item.slots, item.intent) if isinstance(item, Annotated) else item

@@ -53,10 +53,6 @@ class CRF(gluon.Block):
         """How many utterances take about a gigabyte while their loss is computed: K·K each."""
         return max(1, 4 * MOST_MOVES // self.num_tags**2)
 
-    @property
-    def context(self) -> mx.Context:
-        return self.scores.transitions.list_ctx()[0]
-
     def chain(self) -> Chain:
         """Return the present scores as float64 NumPy arrays."""
         parameters = (self.scores.transitions, self.scores.start, self.scores.end)

@@ -21,7 +21,8 @@ from edp_mx.models.gpt2.config import GPT2Config
 from edp_mx.models.gpt2.decoder import GPT2
 from edp_mx.models.gpt2.encoder import GPT2Encoder
 from edp_mx.models.lora import LoRA
-from edp_mx.tasks.intent_slot.model import build_model
+from edp_mx.tasks.intent_slot.model import IntentSlotModel
+from edp_mx.tasks.model import draw_values
 
 FAMILIES = ("clc", "bert", "gpt2")
 SIZES = {"num_words": 11, "num_pieces": 12, "num_characters": 9, "num_slots": 5, "num_intents": 3}
@@ -86,9 +87,15 @@ def tiny(family, **config):
 
 def with_heads(encoder, *, seed=3, num_slots=SIZES["num_slots"], num_intents=SIZES["num_intents"]):
     """A whole model around an encoder."""
-    return build_model(
-        encoder, num_slots=num_slots, num_intents=num_intents, seed=seed, context=mx.cpu()
-    )
+    model = IntentSlotModel.upon_labels(encoder, num_slots=num_slots, num_intents=num_intents)
+    draw_values(model, seed=seed, context=mx.cpu())
+    return model
+
+
+def predictions_of(model, batch):
+    """The most likely intents and slots of a batch, with their probabilities."""
+    ((_, predictions),) = model.predict_each([batch])
+    return predictions
 
 
 def clc_and_corpus(*, size, dropout):

@@ -111,7 +111,7 @@ def with_canaries(corpus: Corpus, canaries: Sequence[Canary]) -> Corpus:
     ]
     places = len(corpus.utterances) + np.arange(len(added))
     split = replace(corpus.split, train=np.concatenate([corpus.split.train, places]))
-    return Corpus(corpus.name, corpus.is_standin, (*corpus.utterances, *added), split)
+    return Corpus(corpus.name, (*corpus.utterances, *added), split)
 
 
 def _numbers(total: int, settings: CanarySettings, generator: np.random.Generator) -> List[str]:

@@ -31,8 +31,3 @@ class GPT2Config(TransformerSettings, ModelConfig):
     intermediate_size: int = setting(3072, at_least=1, at_most=MOST_WIDE)
     max_positions: int = setting(1024, at_least=3, at_most=MOST_WIDE)
     layer_norm_epsilon: float = setting(1e-5, above=0, at_most=1)
-
-    @property
-    def activation(self) -> str:
-        """The activation of the feed-forward layers, by Hugging Face's name."""
-        return "gelu_new"

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import TYPE_CHECKING, Sequence
+from typing import TYPE_CHECKING
 
-from edp_mx.data.utterance import Utterance
 from edp_mx.errors import UserError
-from edp_mx.metrics.generation import GenerationScores
 from edp_mx.tasks.causal_lm.scores import score_frequencies, score_pieces
-from edp_mx.tasks.causal_lm.written import Ask, write_replies
+from edp_mx.tasks.causal_lm.written import write_replies
 from edp_mx.tasks.piece_guessing import PERPLEXITY, PieceGuessing
 from edp_mx.tasks.task import Metric
 
@@ -26,6 +23,7 @@ class CausalLanguageModelling(PieceGuessing):
     metrics = (PERPLEXITY, Metric("piece_accuracy", "pieces guessed", "guessed"))
     add_up = staticmethod(score_pieces)
     by_frequency = staticmethod(score_frequencies)
+    score_written = staticmethod(write_replies)
 
     def build(self, encoder: Encoder, vocabulary: Vocabulary, config: ModelConfig) -> CausalLM:
         """See `Task`."""
@@ -43,12 +41,6 @@ class CausalLanguageModelling(PieceGuessing):
                 "has no heads; set it to all or biases"
             )
         return CausalLM(scorer, vocabulary.tokenizer)
-
-    def score_written(
-        self, references: Sequence[Utterance], ask: Ask, *, most: int, out: Path
-    ) -> GenerationScores:
-        """See `Task`."""
-        return write_replies(references, ask, most=most, out=out)
 
 
 CAUSAL_LM = CausalLanguageModelling()

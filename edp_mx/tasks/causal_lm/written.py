@@ -14,7 +14,7 @@ Ask = Callable[[Sequence[Sequence[str]]], Sequence[Any]]  # lists of tokens → 
 
 
 def write_replies(
-    utterances: Sequence[Utterance], ask: Ask, *, most: int, out: Path
+    references: Sequence[Utterance], ask: Ask, *, most: int, out: Path
 ) -> GenerationScores:
     """Have a model reply to the distinct prompts of a corpus, write the replies, and score them.
 
@@ -26,19 +26,19 @@ def write_replies(
     Raises:
         UserError: an utterance has no `<|reply|>`, or a library is missing.
     """
-    sides = [split_reply(one.tokens) for one in utterances]
+    sides = [split_reply(one.tokens) for one in references]
     prompts, replies = ([" ".join(side) for side in both] for both in zip(*sides))
-    references = _spread(group_references(prompts, replies), most)
-    answers = ask([[*prompt.split(" "), REPLY] for prompt in references])
+    grouped = _spread(group_references(prompts, replies), most)
+    answers = ask([[*prompt.split(" "), REPLY] for prompt in grouped])
     texts = [" ".join(answer.text.split()) for answer in answers]
     write_json_lines(
         out,
         (
             {"prompt": prompt, "text": text, "references": wanted}
-            for (prompt, wanted), text in zip(references.items(), texts)
+            for (prompt, wanted), text in zip(grouped.items(), texts)
         ),
     )
-    return score_generated(references, texts)
+    return score_generated(grouped, texts)
 
 
 def _spread(references: Dict[str, List[str]], most: int) -> Dict[str, List[str]]:

@@ -15,12 +15,12 @@ from edp_mx.data.vocabulary import Vocabulary
 from edp_mx.metrics.spans import balanced, spans_of
 from edp_mx.models.crf import SlotHead
 from edp_mx.models.encoder import Encoder
-from edp_mx.models.forward_backward import Chain, token_mask
+from edp_mx.models.forward_backward import Chain
 from edp_mx.models.id_ranges import check_ids
 from edp_mx.models.viterbi import best_tags
 from edp_mx.tasks.confidence import Confidence
 from edp_mx.tasks.intent_slot.task import Understanding, Understood, fit_length
-from edp_mx.tasks.model import TaskModel, cross_entropy, draw_values, probabilities
+from edp_mx.tasks.model import TaskModel, cross_entropy, probabilities
 
 
 class Predictions(NamedTuple):
@@ -83,18 +83,12 @@ class IntentSlotModel(TaskModel):
 
         Source: paper, "sum of the CRF loss (NER) and the cross entropy loss (IC)".
         """
-        mask = token_mask(batch.lengths, batch.slots.shape[1])  # (N, T)
-        check_ids("slots", batch.slots[mask], self.slot.crf.num_tags)
+        check_ids("slots", batch.slots[batch.mask], self.slot.crf.num_tags)
         check_ids("intents", batch.intents, self.label_head.weight.shape[0])
         emissions, intent_scores = self(batch)
         slot_losses = self.slot.crf(emissions, batch.slots, batch.lengths)  # (N,)
         intent_losses = cross_entropy(intent_scores, batch.intents)  # (N,)
         return slot_losses + self.intent_weight * intent_losses
-
-    def predict(self, batch: Batch) -> Predictions:
-        """Return the most likely intents and slots with their probabilities."""
-        ((_, predictions),) = self.predict_each([batch])
-        return predictions
 
     def predict_each(self, batches: Iterable[Batch]) -> Iterator[Tuple[Batch, Predictions]]:
         """Yield each batch with its predictions; the next one is computed meanwhile."""
@@ -132,12 +126,3 @@ class IntentSlotModel(TaskModel):
             confidence,
             tuple(float(sure[span.start : span.end].min()) for span in spans_of(slots)),
         )
-
-
-def build_model(
-    encoder: Encoder, *, num_slots: int, num_intents: int, seed: int, context: mx.Context
-) -> IntentSlotModel:
-    """Build a model that is ready to train, with the same parameter names in every process."""
-    model = IntentSlotModel.upon_labels(encoder, num_slots=num_slots, num_intents=num_intents)
-    draw_values(model, seed=seed, context=context)
-    return model

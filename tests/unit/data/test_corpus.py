@@ -25,7 +25,7 @@ def own_corpus(tmp_path):
 def test_own_split_and_paper_split(own_corpus):
     own = load_corpus(DataConfig(corpus="mine", path=str(own_corpus), split="own"))
     assert [len(p) for p in (own.train, own.validation, own.test)] == [80, 10, 30]
-    assert {u.tokens[0] for u in own.test} == {"test"} and not own.is_standin
+    assert {u.tokens[0] for u in own.test} == {"test"}
     paper = load_corpus(DataConfig(corpus="mine", path=str(own_corpus)))
     assert [len(p) for p in (paper.train, paper.validation, paper.test)] == [54, 6, 60]
     paper.split.write(own_corpus / "split.json", paper.utterances)
@@ -58,7 +58,7 @@ def test_a_subset_keeps_the_own_parts(own_corpus):
 def test_standins_are_made_in_memory_and_repeatable():
     config = DataConfig(corpus="health", size=400, split_seed=5)
     corpus = load_corpus(config)
-    assert corpus.is_standin and len(corpus.utterances) == 400
+    assert len(corpus.utterances) == 400
     assert corpus.utterances == load_corpus(config).utterances
     assert abs(len(corpus.train) - 180) <= 4
     sides = [{tuple(t.lower() for t in u.tokens) for u in p} for p in (corpus.train, corpus.test)]

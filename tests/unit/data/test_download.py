@@ -325,7 +325,7 @@ def test_without_checksums_the_number_of_files_decides(server, tmp_path):
     archive = CORPORA["dstc8"].archive
     server.content = {archive: zip_of({**DIALOGUES, **noise}, root)}
     folder = fetch("dstc8", out=tmp_path / "dstc8", source=server.url)
-    assert contents(folder) == DIALOGUES and not download.is_checksummed("dstc8")
+    assert contents(folder) == DIALOGUES and not download.CORPORA["dstc8"].manifest
     server.content = {}
     assert fetch("dstc8", out=folder, source=server.url) == folder  # it is there
     assert contents(fetch("dstc8", out=tmp_path / "copy", source=str(folder))) == DIALOGUES

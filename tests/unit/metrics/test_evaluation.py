@@ -20,13 +20,13 @@ INTENTS = st.sampled_from(["x", "y", "z"])
 PAIRED_TAGS = st.lists(st.tuples(TAGS, TAGS), min_size=1, max_size=9)
 CORPUS = st.lists(st.tuples(PAIRED_TAGS, INTENTS, INTENTS), min_size=1, max_size=6)
 
-Understood = namedtuple("Understood", "tokens slots intent")
+Understood = namedtuple("Understood", "slots intent")
 
 
 def both_sides(corpus):
-    """References and hypotheses as pairs (tags, intent)."""
-    references = [([ours for ours, _ in tags], intent) for tags, intent, _ in corpus]
-    hypotheses = [([theirs for _, theirs in tags], intent) for tags, _, intent in corpus]
+    """References and hypotheses."""
+    references = [Understood([ours for ours, _ in tags], intent) for tags, intent, _ in corpus]
+    hypotheses = [Understood([theirs for _, theirs in tags], intent) for tags, _, intent in corpus]
     return references, hypotheses
 
 
@@ -69,15 +69,6 @@ def test_no_slots_at_all_score_zero_as_in_seqeval():
     assert score_slots([["B-a"]], [["O"]]) == (0, 0, 0)
 
 
-def test_objects_and_pairs_are_the_same():
-    class Plain:
-        slots, intent = ("B-a", "O"), "x"
-
-    pair = (("B-a", "B-b"), "y")
-    named = Understood(("t", "u"), *pair)
-    assert evaluate([Plain()], [pair]) == evaluate([(Plain.slots, "x")], [named])
-
-
 def test_refusals():
     one_sentence("no utterances", evaluate, [], [])
-    one_sentence("2 references but 1 hyp", evaluate, [(["O"], "x")] * 2, [(["O"], "x")])
+    one_sentence("2 references but 1 hyp", evaluate, [Understood(["O"], "x")] * 2, [("O", "x")])

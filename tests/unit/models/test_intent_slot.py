@@ -14,6 +14,7 @@ from support.models import (
     loss_and_gradients,
     padded,
     part,
+    predictions_of,
     random_batch,
     tiny,
     tiny_model,
@@ -152,7 +153,7 @@ def test_two_losses_before_one_backward(family):
     with autograd.record():
         losses = [model.loss(part(whole, rows)) for rows in ([0, 1], [2, 3])]
         total = losses[0].sum() + losses[1].sum()
-    model.predict(whole)
+    predictions_of(model, whole)
     total.backward()
     for name, gradient in expected.items():
         found = model.collect_params()[name].grad().asnumpy()
@@ -165,7 +166,7 @@ def test_predictions(family):
     batch, model = random_batch(rng, [4, 1, 3], family), tiny(family, dropout=0.5)
     for parameter in model.slot.crf.collect_params().values():
         parameter.set_data(mx.nd.array(rng.normal(size=parameter.shape)))
-    found = model.predict(batch)
+    found = predictions_of(model, batch)
     emissions, scores = (out.asnumpy().astype(np.float64) for out in model(batch))
     for row, length in enumerate(batch.lengths):
         paths, totals = enumerate_paths(emissions[row, :length], model.slot.crf.chain())
@@ -175,7 +176,7 @@ def test_predictions(family):
     expected = np.exp(scores) / np.exp(scores).sum(1, keepdims=True)
     np.testing.assert_allclose(found.intent_probabilities, expected, rtol=1e-6)
     with autograd.record():
-        again = model.predict(batch)
+        again = predictions_of(model, batch)
         assert autograd.is_recording()
     assert (again.intent_probabilities == found.intent_probabilities).all(), "no dropout"
 
@@ -189,7 +190,7 @@ def test_finite_with_exploded_weights(family):
     losses, gradients = loss_and_gradients(model, batch)
     assert np.isfinite(losses).all()
     assert all(np.isfinite(gradient).all() for gradient in gradients.values())
-    assert np.isfinite(model.predict(batch).intent_probabilities).all()
+    assert np.isfinite(predictions_of(model, batch).intent_probabilities).all()
 
 
 def test_word_vectors():

@@ -6,7 +6,7 @@ import mxnet as mx
 import numpy as np
 import pytest
 from mxnet.gluon import nn
-from support.models import random_batch, tiny, tiny_model
+from support.models import predictions_of, random_batch, tiny, tiny_model
 from support.refusals import one_sentence
 
 from edp_mx.attacks.training import train_prepared
@@ -143,4 +143,4 @@ def test_labels_at_padding_and_unknown_labels_do_not_matter_to_predict():
     slots = batch.slots.copy()
     slots[1, 2:] = -100
     assert (model.loss(batch).asnumpy() == model.loss(replace(batch, slots=slots)).asnumpy()).all()
-    model.predict(replace(batch, slots=slots + 99, intents=batch.intents + 99))
+    predictions_of(model, replace(batch, slots=slots + 99, intents=batch.intents + 99))

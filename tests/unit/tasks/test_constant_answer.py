@@ -23,7 +23,7 @@ class Spoken:
 def test_it_is_the_best_of_all_answers_with_one_intent_and_no_slots(corpus):
     found = INTENT_SLOT.constant_answer(corpus)
     answers = {
-        intent: evaluate(corpus, [(["O"] * len(each.slots), intent) for each in corpus])
+        intent: evaluate(corpus, [Spoken(["O"] * len(each.slots), intent) for each in corpus])
         for intent in "xyz"
     }
     best = min(answers.values(), key=lambda scores: scores.ser)

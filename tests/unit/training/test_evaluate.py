@@ -6,6 +6,7 @@ from typing import Any, List
 import mxnet as mx
 import numpy as np
 import pytest
+from support.models import predictions_of
 
 from edp_mx.config import ExperimentConfig
 from edp_mx.data.synthetic import make_utterances
@@ -73,7 +74,7 @@ def predicted(parts, *, batch_size, workers=None, **settings):
 def one_by_one(model, encoded, utterances, vocabulary):
     """Tags and intent of each utterance by a batch of its own."""
     for i, utterance in enumerate(utterances):
-        found = model.predict(encoded.batch([i]))
+        found = predictions_of(model, encoded.batch([i]))
         tags = [vocabulary.slots[tag] for tag in found.slots[0]]
         yield tags + ["O"] * (len(utterance.tokens) - len(tags)), found.intents[0]
 
