@@ -158,13 +158,13 @@ def _discounts(counts: np.ndarray, discount: Optional[float]) -> np.ndarray:
 
 def _sequences(part: EncodedCorpus, end: int) -> Tuple[List[np.ndarray], List[int]]:
     """Return the pieces of each text of a part, and the place of the first guessed one of each."""
-    from edp_mx.tasks.causal_lm.predicted import predicted
+    from edp_mx.tasks.causal_lm.scores import predicted
 
     found, begins = [], []
     for row in range(len(part)):
         inputs = part.batch([row]).pieces
         found.append(inputs.pieces[0])
-        begins.append(int(predicted(inputs, end=end).places[0, 0]) + 1)
+        begins.append(int(predicted(inputs, end=end)[0][0, 0]) + 1)
     return found, begins
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import errno
 import os
+import resource
 import signal
 import sys
 import termios
@@ -13,6 +14,7 @@ from typing import Callable, List, Optional, Union
 
 _PRCTL = getattr(ctypes.CDLL(None), "prctl", None)
 _PR_SET_PDEATHSIG = 1  # Linux: the signal that a child gets when its parent dies
+_PR_SET_DUMPABLE = 4  # Linux: whether it may leave a core dump
 EXIT_NO_SSH = 255  # of the launcher: a host was not reached, or is lost
 EXIT_ASKED, EXIT_HUNG_UP = 130, 129  # by Ctrl-C or SIGTERM; by SIGHUP: the terminal is closed
 _HUNG_UP = threading.Event()
@@ -35,6 +37,17 @@ def prctl(option: int, value: int) -> None:
     """Set an option of this process; elsewhere than on Linux nothing happens."""
     if _PRCTL is not None:
         _PRCTL(option, value, 0, 0, 0)
+
+
+def forbid_core_dumps() -> None:
+    """Let this process leave no core dump from now on, neither in a file nor with a program.
+
+    Called by whatever draws a secret key. The memory also holds private text and gradients. On
+    Linux other processes of the same user then cannot read it either, debuggers among them.
+    """
+    _, most = resource.getrlimit(resource.RLIMIT_CORE)
+    resource.setrlimit(resource.RLIMIT_CORE, (0, most))
+    prctl(_PR_SET_DUMPABLE, 0)  # a limit of 0 does not stop a dump that goes to a program
 
 
 def end_with_parent() -> None:

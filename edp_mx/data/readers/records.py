@@ -6,9 +6,8 @@ from typing import Any, Dict, Iterable, List, Mapping, Set, Tuple
 
 from edp_mx.data.readers.assembly import Assembler, Chunk, split_tokens, tag_chunks
 from edp_mx.data.readers.columns_config import NONE
-from edp_mx.data.readers.replies import checked_tokens
+from edp_mx.data.readers.replies import LABEL, checked_tokens
 from edp_mx.data.readers.without_slots import decide_slots, refuse_slots_elsewhere
-from edp_mx.data.reply import LABEL
 from edp_mx.data.utterance import SEPARATOR, Utterance
 from edp_mx.errors import UserError
 from edp_mx.runtime.json_text import read_json

@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import List, Optional, Sequence
 
 from edp_mx.data.readers.assembly import Assembler, split_tokens
-from edp_mx.data.reply import LABEL
 from edp_mx.data.utterance import REPLY, Utterance
 from edp_mx.errors import UserError
+
+LABEL = "reply"  # the intent of an utterance that has a prompt and a reply, and no other label
 
 
 def assemble_reply(

@@ -16,7 +16,7 @@ from edp_mx.dp.privacy.box_muller import PAIRS as PAIRS
 from edp_mx.dp.privacy.box_muller import BoxMuller
 from edp_mx.dp.privacy.grid_gaussian import GridGaussian
 from edp_mx.errors import UserError
-from edp_mx.runtime.secrets import forbid_core_dumps
+from edp_mx.runtime.processes import forbid_core_dumps
 from edp_mx.runtime.threads import allowed_threads, in_threads
 
 KEY_BYTES = 32

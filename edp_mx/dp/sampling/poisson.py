@@ -11,7 +11,7 @@ import numpy as np
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 
 from edp_mx.dp.sampling.shuffle import Shard, numbers_below, shares_of
-from edp_mx.runtime.secrets import forbid_core_dumps
+from edp_mx.runtime.processes import forbid_core_dumps
 
 _AT_ONCE = 1 << 16  # records whose draws are decided together
 KEY_BYTES = 32

@@ -13,9 +13,9 @@ from edp_mx.data.tokenizer import Tokenizer
 from edp_mx.data.utterance import Utterance
 from edp_mx.data.vocabulary import Vocabulary
 from edp_mx.models.frozen import context_of
-from edp_mx.tasks.causal_lm.answer import Continued
 from edp_mx.tasks.causal_lm.decoding import Decoding, continuations, told
-from edp_mx.tasks.causal_lm.predicted import predicted
+from edp_mx.tasks.causal_lm.scores import predicted
+from edp_mx.tasks.causal_lm.task import Continued
 from edp_mx.tasks.model import TaskModel, scores_of_losses
 
 
@@ -48,7 +48,6 @@ class CausalLM(TaskModel):
         return {}
 
     def upon(self, encoder: Any) -> CausalLM:
-        """See `TaskModel`."""
         return CausalLM(encoder, self._tokenizer)
 
     def loss(self, batch: Batch) -> mx.nd.NDArray:

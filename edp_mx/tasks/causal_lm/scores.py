@@ -1,13 +1,14 @@
-"""Scores of a language model at the next piece, and of guessing pieces by how often they occur."""
+"""The pieces that a language model predicts, and its scores there beside those of frequencies."""
 
 from __future__ import annotations
 
 from collections import Counter
 from dataclasses import asdict, dataclass
-from typing import Any, Dict, Iterable, Sequence
+from typing import Any, Dict, Iterable, Sequence, Tuple
 
 import numpy as np
 
+from edp_mx.data.batching import PieceInputs
 from edp_mx.data.tokenizer import Tokenizer
 from edp_mx.data.utterance import REPLY, SEPARATOR, Utterance
 from edp_mx.tasks.piece_guessing import guessed_by_frequency, of_all_places
@@ -36,6 +37,30 @@ class NextPieceScores:
             f"perplexity       {self.perplexity:>8.2f}\n"
             f"guessed          {100 * self.piece_accuracy:>7.2f}%"
         )
+
+
+def predicted(inputs: PieceInputs, *, end: int) -> Tuple[np.ndarray, np.ndarray]:
+    """Return the places of the pieces before those behind each prompt, and the ids of the latter.
+
+    A prompt ends at the last separator (a `<|reply|>`, or what stands between two texts) inside
+    the sequence, which is the same piece as the one that closes it; without it all pieces are
+    predicted, with the one that closes the sequence.
+
+    Args:
+        end: id of the piece that closes a sequence.
+
+    Shapes: → (N, R) int32 each, R the most predicted pieces of a text; ids are −1 behind the last.
+    """
+    pieces, lengths = inputs.pieces, inputs.lengths  # (N, P), (N,)
+    steps = np.arange(pieces.shape[1])
+    is_inside = (steps > 0) & (steps < lengths[:, None] - 1)  # (N, P)
+    begins = np.where(is_inside & (pieces == end), steps, 0).max(axis=1)  # (N,)
+    numbers = lengths - 1 - begins  # (N,)
+    places = begins[:, None] + np.arange(numbers.max())  # (N, R)
+    is_there = places < lengths[:, None] - 1  # (N, R)
+    places = np.where(is_there, places, 0)
+    targets = np.where(is_there, np.take_along_axis(pieces, places + 1, axis=1), -1)  # (N, R)
+    return places.astype(np.int32), targets
 
 
 def score_pieces(guesses: Iterable[np.ndarray]) -> NextPieceScores:

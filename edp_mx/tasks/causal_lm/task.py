@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Dict, Tuple
 
+from edp_mx.data.utterance import REPLY, SEPARATOR
 from edp_mx.errors import UserError
 from edp_mx.tasks.causal_lm.scores import score_frequencies, score_pieces
 from edp_mx.tasks.causal_lm.written import write_replies
@@ -16,6 +18,26 @@ if TYPE_CHECKING:
     from edp_mx.tasks.causal_lm.model import CausalLM
 
 
+@dataclass(frozen=True)
+class Continued:
+    """A text and what the model writes behind it, which begins with a blank or within a word."""
+
+    tokens: Tuple[str, ...]
+    text: str
+
+    def to_dict(self) -> Dict[str, Any]:
+        return {"tokens": list(self.tokens), "continuation": self.text.strip()}
+
+    def describe(self) -> str:
+        """Return it as `predict` prints it for people: the reply alone where there is a prompt."""
+        if self.tokens[-1] in (REPLY, SEPARATOR):
+            return self.text.strip()
+        return f"{' '.join(self.tokens)}{self.text}"
+
+    def line(self) -> str:
+        return self.describe()
+
+
 class CausalLanguageModelling(PieceGuessing):
     """Guess each piece of a text from those before it."""
 
@@ -26,7 +48,6 @@ class CausalLanguageModelling(PieceGuessing):
     score_written = staticmethod(write_replies)
 
     def build(self, encoder: Encoder, vocabulary: Vocabulary, config: ModelConfig) -> CausalLM:
-        """See `Task`."""
         from edp_mx.tasks.causal_lm.model import CausalLM
 
         scorer = encoder.next_piece_scorer()

@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any, Callable, Dict, List, Sequence, Tuple
 
-from edp_mx.data.reply import split_reply
 from edp_mx.data.text import write_json_lines
 from edp_mx.data.utterance import REPLY, Utterance
+from edp_mx.errors import UserError
 from edp_mx.metrics.generation import GenerationScores, group_references, score_generated
 
 Ask = Callable[[Sequence[Sequence[str]]], Sequence[Any]]  # lists of tokens → an answer each
@@ -39,6 +39,18 @@ def write_replies(
         ),
     )
     return score_generated(grouped, texts)
+
+
+def split_reply(tokens: Sequence[str]) -> Tuple[Sequence[str], Sequence[str]]:
+    """Return the tokens before and after the first `<|reply|>`; refuse an utterance without."""
+    if REPLY not in tokens:
+        start = " ".join(tokens[:8])
+        raise UserError(
+            f'the utterance "{start}" has no token {REPLY} between a prompt and a reply; name the '
+            "columns of both by data.columns.prompt and data.columns.reply"
+        )
+    at = list(tokens).index(REPLY)
+    return tokens[:at], tokens[at + 1 :]
 
 
 def _spread(references: Dict[str, List[str]], most: int) -> Dict[str, List[str]]:

@@ -30,8 +30,7 @@ from edp_mx.models.bert import BERTConfig
 from edp_mx.models.gpt2.config import GPT2Config
 from edp_mx.runs.build import model_for
 from edp_mx.tasks.causal_lm.model import CausalLM
-from edp_mx.tasks.causal_lm.predicted import predicted
-from edp_mx.tasks.causal_lm.scores import score_frequencies, score_pieces
+from edp_mx.tasks.causal_lm.scores import predicted, score_frequencies, score_pieces
 from tests.unit.dp.privacy.ghost.test_clipping import assert_same_sum, by_loop, ghost_for
 
 END = len(PIECES) - 1
@@ -83,13 +82,13 @@ def test_what_is_predicted_is_what_stands_behind_the_last_separator(rows):
     lengths = [len(row) + 2 for row in rows]
     filled = [[END, *row, END] + [END] * (max(lengths) - len(row) - 2) for row in rows]
     batch = batch_of(np.array(filled), lengths)
-    found = predicted(batch.inputs, end=END)
+    before, targets = predicted(batch.inputs, end=END)
     for row, places in enumerate(replies_by_hand(batch)):
-        is_there = found.targets[row] >= 0
-        assert (found.places[row][is_there] + 1).tolist() == list(places)
+        is_there = targets[row] >= 0
+        assert (before[row][is_there] + 1).tolist() == list(places)
         wanted = [filled[row][place] for place in places]
-        assert found.targets[row][is_there].tolist() == wanted
-    assert found.places.shape[1] == (found.targets >= 0).sum(axis=1).max()
+        assert targets[row][is_there].tolist() == wanted
+    assert before.shape[1] == (targets >= 0).sum(axis=1).max()
 
 
 @pytest.mark.parametrize("more", [0, 3])
@@ -116,8 +115,8 @@ def test_a_text_is_read_from_end_to_end_and_its_reply_alone_is_predicted():
     spelled = [PIECES[i] for i in batch.inputs.pieces[0]]
     end = PIECES[END]
     assert spelled == [end, "b", "Ġab", end, "ab", "Ġ", "b", end]
-    found = predicted(batch.inputs, end=END)
-    assert [PIECES[i] for i in found.targets[0]] == ["ab", "Ġ", "b", end]
+    _, targets = predicted(batch.inputs, end=END)
+    assert [PIECES[i] for i in targets[0]] == ["ab", "Ġ", "b", end]
 
 
 def test_the_scores_are_those_of_all_predicted_pieces_together(corpus):

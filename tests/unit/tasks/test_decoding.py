@@ -6,8 +6,8 @@ import pytest
 from scipy.stats import chisquare
 from support.refusals import one_sentence
 
-from edp_mx.tasks.causal_lm.answer import Continued
 from edp_mx.tasks.causal_lm.decoding import Decoding, continuations
+from edp_mx.tasks.causal_lm.task import Continued
 
 SHARES = np.array([0.04, 0.4, 0.06, 0.3, 0.2])  # of the pieces 0 … 4
 END, ROWS = 4, 4000
