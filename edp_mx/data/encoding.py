@@ -146,9 +146,8 @@ def _lengths(
     columns: Columns, rows: np.ndarray, table: Table, max_tokens: int, skips: Optional[np.ndarray]
 ) -> Tuple[np.ndarray, np.ndarray, int]:
     """Count the tokens that each utterance keeps, and their pieces, (U,) each, and those cut."""
-    lengths = np.empty(
-        len(rows), np.min_scalar_type(-max_tokens - 1)
-    )  # -n - 1 is a type that holds n
+    # Of −n − 1 it is a signed type, which holds n too.
+    lengths = np.empty(len(rows), np.min_scalar_type(-max_tokens - 1))
     sizes, num_cut = lengths, 0
     if isinstance(table, PieceTable):
         sizes = np.empty(len(rows), np.min_scalar_type(-table.room - 1))

@@ -21,10 +21,6 @@ from edp_mx.runtime.limits import MOST_OF_A_VECTOR, MOST_WIDE
 _MAGIC, _VERSIONS, _SUPERVISED = 793712314, (11, 12), 3
 _END_OF_LINE = b"</s>"  # which has no n-grams
 _LONGEST = 10_000  # bytes of a word, characters of an n-gram
-_SETTINGS = (
-    *("dim", "ws", "epoch", "min_count", "neg", "word_ngrams", "loss", "model", "bucket"),
-    *("minn", "maxn", "update_rate"),
-)
 
 
 class FastTextModel:
@@ -97,10 +93,8 @@ class FastTextModel:
         magic, version = self._take("<ii")
         if magic != _MAGIC or version not in _VERSIONS:
             raise self._damaged("it does not begin like one")
-        values = dict(zip(_SETTINGS, self._take("<12id")))
-        self._dimension, self._bucket = values["dim"], values["bucket"]
-        self._is_supervised = values["model"] == _SUPERVISED
-        self._minn, self._maxn = values["minn"], values["maxn"]
+        self._dimension, *_, kind, self._bucket, self._minn, self._maxn, _, _ = self._take("<12id")
+        self._is_supervised = kind == _SUPERVISED
         if version == 11 and self._is_supervised:  # that version had no n-grams there
             self._maxn = 0
         is_sound = 0 < self._dimension <= MOST_WIDE and self._bucket >= (self._maxn > 0)

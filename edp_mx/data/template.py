@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import List, Optional, Tuple
+from typing import Optional, Tuple
 
 from edp_mx.data.readers.assembly import split_tokens
 from edp_mx.data.tokenizer import Tokenizer
@@ -56,16 +56,11 @@ class Frame:
             for side in (words[:at], words[at + 1 :])
         )
         before, after = [ids.cls, *before], [*after, ids.sep]
-        return cls(tuple(before), tuple(after), _mask_place(before, after, ids.mask))
+        whole = [*before, *after]
+        at = whole.index(ids.mask) if ids.mask in whole else 0
+        return cls(tuple(before), tuple(after), at if at < len(before) else at - len(whole))
 
     @property
     def size(self) -> int:
         """How many pieces there are beside those of the utterance."""
         return len(self.before) + len(self.after)
-
-
-def _mask_place(before: List[int], after: List[int], mask: int) -> int:
-    """See `Frame.mask`."""
-    if mask in before:
-        return before.index(mask)
-    return after.index(mask) - len(after) if mask in after else 0

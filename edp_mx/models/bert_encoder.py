@@ -13,7 +13,6 @@ from edp_mx.data.batching import Batch, PieceInputs
 from edp_mx.data.config import DataConfig
 from edp_mx.data.template import Frame
 from edp_mx.data.vocabulary import Vocabulary
-from edp_mx.errors import UserError
 from edp_mx.models.bert import BERT, BERTConfig, initial_bert_values
 from edp_mx.models.bert_states import at_tokens, lower_states, piece_means, visible_lengths
 from edp_mx.models.checkpoints.config import ADOPTED, read_config
@@ -25,7 +24,7 @@ from edp_mx.models.checkpoints.huggingface import (
     write_checkpoint,
 )
 from edp_mx.models.encoder import Encoder, Family, FrozenPart, refuse_too_long
-from edp_mx.models.id_ranges import check_ids, check_lengths
+from edp_mx.models.id_ranges import check_ids, check_pieces
 from edp_mx.models.infilling import PIECE_BIAS, MaskedPieceHead, start_from_words
 from edp_mx.models.label_names import label_pieces, label_words
 from edp_mx.models.onnx.bert import bert_graph
@@ -47,9 +46,7 @@ class BERTEncoder(Encoder):
     ) -> None:
         super().__init__(**block)
         self._config, self._num_pieces = config, num_pieces
-        self._max_positions = config.max_positions
-        self._frozen_layers = config.frozen_layers
-        self._label_words, self.needs_masked_lm = config.label_words, mask_place is not None
+        self.needs_masked_lm = mask_place is not None
         self.output_size = config.hidden_size
         self.num_pooled = config.num_layers + 1 if config.features == "all_layers" else 1
         with self.name_scope():
@@ -89,7 +86,7 @@ class BERTEncoder(Encoder):
         if self.bert.mask_state is None:
             return
         assert vocabulary.tokenizer is not None
-        words = label_words(vocabulary.intents, self._label_words)
+        words = label_words(vocabulary.intents, self._config.label_words)
         pieces = label_pieces(words, vocabulary.tokenizer)
         is_whole = isinstance(checkpoint, Checkpoint)
         bias = checkpoint.tensors.get(PIECE_BIAS) if is_whole else None
@@ -97,7 +94,7 @@ class BERTEncoder(Encoder):
 
     def frozen_part(self) -> Optional[FrozenPart]:
         """See `Encoder`: embeddings and lowest layers, if they are frozen."""
-        cells, frozen = self.bert.model.encoder.transformer_cells, self._frozen_layers
+        cells, frozen = self.bert.model.encoder.transformer_cells, self._config.frozen_layers
         lower = [*self.bert.embedding_parameters()]
         for i in range(frozen):
             lower += cells[i].collect_params().values()
@@ -117,15 +114,10 @@ class BERTEncoder(Encoder):
         return self._read(batch.inputs, context)
 
     def _read(self, inputs: PieceInputs, context: mx.Context) -> Tuple[mx.nd.NDArray, ...]:
+        most = self._config.max_positions
+        check_pieces(inputs, num_pieces=self._num_pieces, max_positions=most)
         pieces, lengths, firsts = inputs  # (N, P), (N,), (N, T)
-        check_lengths(lengths, pieces.shape[1])
-        check_ids("pieces", pieces, self._num_pieces)
         check_ids("first pieces", firsts, pieces.shape[1])
-        if pieces.shape[1] > self._max_positions:
-            raise UserError(
-                f"an utterance has {pieces.shape[1]} word pieces, but "
-                f"model.max_positions is {self._max_positions}; lower data.max_pieces"
-            )
         return (
             mx.nd.array(pieces, ctx=context, dtype="int32"),
             mx.nd.array(lengths, ctx=context, dtype="float32"),

@@ -149,10 +149,13 @@ class Server:
 
     def _end(self, client: Client) -> None:
         """Cut a client off; its place is free at once."""
+        self._forget(client)
+        client.cut_off()
+
+    def _forget(self, client: Client) -> None:
         self.clients.pop(client, None)
         self.held -= client.held
         client.held = 0
-        client.cut_off()
 
     async def _serve(self, client: Client) -> None:
         try:
@@ -161,9 +164,7 @@ class Server:
             pass
         finally:
             client.stop_timer()
-            self.clients.pop(client, None)
-            self.held -= client.held
-            client.held = 0
+            self._forget(client)
             client.socket.close()
 
     async def _converse(self, client: Client) -> None:

@@ -82,13 +82,13 @@ def written(
         *answer.headers,
         *([("Connection", "close")] if is_last else []),
     ]
-    parts = [protocol.send(h11.Response(status_code=int(number), reason=reason, headers=headers))]
+    head = h11.Response(status_code=int(number), reason=reason, headers=headers)
+    data = protocol.send(head) or b""
     if answer.parts is not None:
-        return b"".join(part or b"" for part in parts)
+        return data
     if not is_head:
-        parts.append(protocol.send(h11.Data(data=answer.body)))
-    parts.append(protocol.send(h11.EndOfMessage()))
-    return b"".join(part or b"" for part in parts)
+        data += part_of(protocol, answer.body)
+    return data + part_of(protocol, None)
 
 
 def part_of(protocol: h11.Connection, data: Optional[bytes]) -> bytes:

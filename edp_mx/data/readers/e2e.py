@@ -7,7 +7,7 @@ from functools import partial
 from pathlib import Path
 from typing import Iterator, List
 
-from edp_mx.data.readers.assembly import Assembler, read_lines, refuse_repeated
+from edp_mx.data.readers.assembly import Assembler, read_lines
 from edp_mx.data.readers.format import Format, file_or_folder
 from edp_mx.data.readers.replies import assemble_reply
 from edp_mx.data.readers.table import table_rows
@@ -33,18 +33,11 @@ def _has_columns(path: Path) -> bool:
 
 def _read(path: Path, assembler: Assembler, id_prefix: str) -> Iterator[Utterance]:
     """Stream the rows, each with one reference; several rows may have the same table."""
-    header = None
-    for number, cells in table_rows(path, assembler.errors):
-        place = f"{path}, line {number}"
-        if header is None:
-            refuse_repeated(cells, place)
-            header = cells
-            continue
-        id = f"{id_prefix}/{number}"
+    rows = table_rows(path, assembler.errors)
+    next(rows, None)  # the header
+    for number, row in rows:
+        place, id = f"{path}, line {number}", f"{id_prefix}/{number}"
         with assembler.errors:
-            if len(cells) != len(header):
-                raise UserError(f"{place}: {len(cells)} columns but the header has {len(header)}")
-            row = dict(zip(header, cells))
             prompt = meaning_as_text(row["mr"], place)
             yield assemble_reply(assembler, prompt, row["ref"], id=id, place=place)
 

@@ -27,25 +27,23 @@ def _find(path: Path) -> Sources:
 def _read(path: Path, assembler: Assembler, id_prefix: str) -> Iterator[Utterance]:
     """Stream a table; empty rows are skipped, and empty cells hold nothing."""
     reader = RecordReader(assembler, "column")
-    header: List[str] = []
     names: Dict[str, str] = {}
-    for number, cells in table_rows(path, assembler.errors):
+    for number, row in table_rows(path, assembler.errors):
         place = f"{path}, line {number}"
-        if not header:
-            refuse_repeated(cells, place)
-            header, names = cells, reader.names_among(cells, place)
+        if not names:  # of the header
+            names = reader.names_among(row, place)
             continue
         with assembler.errors:
-            if len(cells) != len(header):
-                raise UserError(f"{place}: {len(cells)} columns but the header has {len(header)}")
-            record = {column: cell or None for column, cell in zip(header, cells)}
+            record = {column: cell or None for column, cell in row.items()}
             yield reader.read(record, names, id=f"{id_prefix}/{number}", place=place)
 
 
 def table_rows(
     path: Path, errors: Optional[RecordErrors] = None
-) -> Iterator[Tuple[int, List[str]]]:
-    """Yield (number of the first line, cells without blanks around them) of each row.
+) -> Iterator[Tuple[int, Dict[str, str]]]:
+    """Yield (number of the first line, cells by column) of each row, the header among them.
+
+    Cells have no blanks around them, and rows without any text are skipped.
 
     Args:
         errors: what is done with a row that is none; one of several lines, behind whose broken
@@ -58,26 +56,32 @@ def table_rows(
     comma = ";" if ";" in first and "," not in first else ","
     delimiter = "\t" if ".tsv" in path.suffixes else comma
     rows = csv.reader(chain([first], lines), delimiter=delimiter, strict=True)
-    has_header = False
+    header: List[str] = []
     while True:
         number = rows.line_num + 1
+        place = f"{path}, line {number}"
         with errors:
             try:
-                row = _next_row(rows, delimiter, f"{path}, line {number}")
+                row = _next_row(rows, delimiter, place)
                 if damage:
                     raise damage[0]
+                cells = [cell.strip() for cell in row or ()]
+                if not header:
+                    refuse_repeated(cells, place)
             except UserError as error:
-                if has_header and rows.line_num <= number:
+                if header and rows.line_num <= number:
                     raise
                 raise UnreadableRest(str(error)) from error
             finally:
                 damage.clear()
             if row is None:
                 return
-            cells = [cell.strip() for cell in row]
-            if any(cells):
-                has_header = True
-                yield number, cells
+            if not any(cells):
+                continue
+            header = header or cells
+            if len(cells) != len(header):
+                raise UserError(f"{place}: {len(cells)} columns but the header has {len(header)}")
+            yield number, dict(zip(header, cells))
 
 
 def _lines(path: Path, damage: List[UserError]) -> Iterator[str]:

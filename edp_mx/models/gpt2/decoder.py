@@ -12,9 +12,8 @@ from mxnet import gluon
 from mxnet.gluon import nn
 
 from edp_mx.data.batching import Batch
-from edp_mx.errors import UserError
 from edp_mx.models.gpt2.config import GPT2Config
-from edp_mx.models.id_ranges import check_ids, check_lengths
+from edp_mx.models.id_ranges import check_pieces
 from edp_mx.models.trained_parts import freeze_lowest, settled_values
 
 _INITIAL_STDDEV = 0.02
@@ -88,15 +87,9 @@ class GPT2(gluon.HybridBlock):
 
     def inputs(self, batch: Batch, context: mx.Context) -> mx.nd.NDArray:
         """Return the pieces (N, P) of a batch, checked."""
-        pieces, lengths, _ = batch.pieces
-        check_lengths(lengths, pieces.shape[1])
-        check_ids("pieces", pieces, self.num_pieces)
-        if pieces.shape[1] > self.config.max_positions:
-            raise UserError(
-                f"an utterance has {pieces.shape[1]} pieces, but model.max_positions is "
-                f"{self.config.max_positions}; lower data.max_pieces"
-            )
-        return mx.nd.array(pieces, ctx=context, dtype="int32")
+        most = self.config.max_positions
+        check_pieces(batch.pieces, num_pieces=self.num_pieces, max_positions=most)
+        return mx.nd.array(batch.pieces.pieces, ctx=context, dtype="int32")
 
     def hybrid_forward(self, F, pieces, position_weight):
         rows = self.dropout(self.embedded(F, pieces, position_weight))  # (N, P, H)
