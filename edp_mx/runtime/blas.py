@@ -13,7 +13,7 @@ import sys
 from contextlib import suppress
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Callable, Collection, Dict, FrozenSet, List, NamedTuple, Optional
+from typing import Collection, Dict, FrozenSet, List, NamedTuple
 
 from edp_mx.runtime.disk_cache import remembered
 
@@ -85,31 +85,22 @@ def candidates(processor: Processor, reported: Collection[str]) -> List[str]:
     return list(dict.fromkeys([*found, "Sandybridge"]))
 
 
-def name_kernels(
-    processor: Optional[Processor] = None, ask: Optional[Callable[[], List[str]]] = None
-) -> None:
+def name_kernels() -> None:
     """Set OPENBLAS_CORETYPE for this process and its children where OpenBLAS needs it.
 
     What the libraries say, and which kernels multiply right, is found out once and kept in the
     user's cache. A setting of the user's own stays. NumPy and MXNet must not be loaded yet.
-
-    Args:
-        processor: this machine's by default.
-        ask: returns the kernels that the libraries take by themselves; by default they are asked.
     """
     if NAME in os.environ:
         return
-    processor, paths = processor or Processor.read(), _libraries()
+    processor, paths = Processor.read(), _libraries()
     if "avx" not in processor.flags or not paths:
         return
     stats = [(str(path), path.stat().st_size, path.stat().st_mtime_ns) for path in paths]
     decisive = [*processor[:2], sorted(processor.flags), stats]
-
-    def find() -> str:
-        return _choose(candidates(processor, ask() if ask else _ask(paths)))
-
+    find = lambda: _choose(candidates(processor, _ask(paths)))  # noqa: E731
     try:
-        chosen = find() if ask else remembered("kernels", decisive, str, find)
+        chosen = remembered("kernels", decisive, str, find)
     except (OSError, subprocess.SubprocessError):
         return
     if chosen:

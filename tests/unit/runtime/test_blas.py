@@ -141,9 +141,11 @@ def test_a_torn_or_closed_cache_is_no_obstacle(unnamed, monkeypatch, tmp_path):
 
 
 def test_a_users_own_setting_stays(intel_207, monkeypatch):
+    monkeypatch.setattr(blas.Processor, "read", lambda: intel_207)
+    monkeypatch.setattr(blas, "_ask", lambda _: pytest.fail("asked"))
     for own in ("Nehalem", ""):
         monkeypatch.setenv(NAME, own)
-        name_kernels(intel_207, lambda: pytest.fail("asked"))
+        name_kernels()
         assert os.environ[NAME] == own
 
 
@@ -164,9 +166,12 @@ def test_a_wrong_product_is_found(monkeypatch):
         blas_in_use.self_test(name)
 
 
-def test_the_named_kernels_arrive_in_both_libraries_of_each_worker(intel_207, unnamed):
+def test_the_named_kernels_arrive_in_both_libraries_of_each_worker(intel_207, unnamed, monkeypatch):
     best = best_here()
-    name_kernels(intel_207, old_kernels)
+    monkeypatch.setenv("EDP_MX_CACHE", "off")
+    monkeypatch.setattr(blas.Processor, "read", lambda: intel_207)
+    monkeypatch.setattr(blas, "_ask", lambda _: old_kernels())
+    name_kernels()
     assert os.environ[NAME] == best
     for used in run_workers(kernels_in_use, 2, is_fresh=True):
         assert {package: each["kernels"] for package, each in used.items()} == {
