@@ -91,7 +91,7 @@ def run(arguments: argparse.Namespace) -> int:
             value.update(each.to_dict())
         print_json(value)
         return 0
-    baseline = task.constant_answer(utterances, lambda: trained.part("train"), trained.vocabulary)
+    baseline = task.constant_answer(utterances, trained.vocabulary)
     mechanism = None if arguments.file else trained.config.privacy.mechanism
     print("\n".join(each.describe() for each in (scores, *more)))
     if labelled:

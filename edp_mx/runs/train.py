@@ -109,9 +109,7 @@ class _Run:
         if self.workers.is_first:
             results = {
                 "test": scores.to_dict(),
-                "baseline": self.task.constant_answer(
-                    prepared.corpus.test, lambda: prepared.corpus.train, prepared.vocabulary
-                ),
+                "baseline": self.task.constant_answer(prepared.corpus.test, prepared.vocabulary),
                 "training_seconds": self.seconds,
             }
             refuse_lost(self.directory)

@@ -23,14 +23,14 @@ class PieceGuessing(Task):
 
     Attributes:
         add_up: the scores of (3,) of each batch: Σ −ln p(true piece), right guesses, and places.
-        by_frequency: those of references, guessed by the pieces' numbers in the training part.
+        by_frequency: those of references, each piece guessed by how often it occurs in them.
     """
 
     has_slots = has_labels = False
     is_start = True
     label = "a label"
     add_up: Callable[[Iterable[np.ndarray]], Scores]
-    by_frequency: Callable[[Sequence[Utterance], Sequence[Utterance], Any], Scores]
+    by_frequency: Callable[[Sequence[Utterance], Any], Scores]
 
     def score(
         self,
@@ -41,14 +41,11 @@ class PieceGuessing(Task):
         return self.add_up(guesses)
 
     def constant_answer(
-        self,
-        references: Sequence[Utterance],
-        train: Callable[[], Sequence[Utterance]],
-        vocabulary: Vocabulary,
+        self, references: Sequence[Utterance], vocabulary: Vocabulary
     ) -> Dict[str, Any]:
-        """See `Task`: each piece by how often it occurs in the training part."""
+        """See `Task`: each piece by how often it occurs in the references."""
         assert vocabulary.tokenizer is not None
-        return self.shares(self.by_frequency(references, train(), vocabulary.tokenizer).to_dict())
+        return self.shares(self.by_frequency(references, vocabulary.tokenizer).to_dict())
 
     def describe_constant(self, baseline: Mapping[str, Any]) -> str:  # noqa: ARG002
         return "each piece by its frequency"
@@ -77,10 +74,7 @@ def of_all_places(guesses: Iterable[np.ndarray]) -> Tuple[float, float, int]:
         return float(np.exp(loss / places)), float(right / places), int(places)
 
 
-def guessed_by_frequency(wanted: np.ndarray, seen: np.ndarray) -> np.ndarray:
-    """Return the guesses (3,) at pieces that occur `wanted` times, by those that were seen.
-
-    Shapes: wanted, seen (V,); none is wanted that was never seen.
-    """
-    losses = np.log(seen.sum()) - np.log(np.maximum(seen, 1))  # (V,)
-    return np.array([wanted @ losses, wanted[seen.argmax()], wanted.sum()])
+def guessed_by_frequency(counts: np.ndarray) -> np.ndarray:
+    """Return the guesses (3,) at pieces that know nothing but how often each occurs, (V,)."""
+    losses = np.log(max(counts.sum(), 1)) - np.log(np.maximum(counts, 1))  # (V,)
+    return np.array([counts @ losses, counts.max(), counts.sum()])

@@ -176,15 +176,11 @@ class Task(ABC):
 
     @abstractmethod
     def constant_answer(
-        self,
-        references: Sequence[Utterance],
-        train: Callable[[], Sequence[Utterance]],
-        vocabulary: Vocabulary,
+        self, references: Sequence[Utterance], vocabulary: Vocabulary
     ) -> Dict[str, Any]:
         """Return the scores of the best constant answer, by metric, and the answer itself.
 
-        Args:
-            train: reads the training part, where the answer depends on it.
+        The training part has no say in it: a run publishes them, and no ε would cover them.
         """
 
     @abstractmethod
@@ -239,9 +235,6 @@ class LabellingTask(Task):
 
     def constant_answer(self, references: Sequence[Utterance], *_: Any) -> Dict[str, Any]:
         """See `Task`: the most common label of the references, and no slots.
-
-        No constant answer is better. It is not taken from the training part, about which it tells
-        nothing.
 
         Edge cases: of labels that are equally common, the first by name.
         """

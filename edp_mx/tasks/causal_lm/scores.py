@@ -68,15 +68,9 @@ def score_pieces(guesses: Iterable[np.ndarray]) -> NextPieceScores:
     return NextPieceScores(*of_all_places(guesses))
 
 
-def score_frequencies(
-    references: Sequence[Utterance], train: Sequence[Utterance], tokenizer: Tokenizer
-) -> NextPieceScores:
-    """Score guesses that know nothing but how often each piece is predicted in the training part.
-
-    One is added to the count of each piece.
-    """
-    seen = _predicted_counts(train, tokenizer) + 1  # (V,)
-    return score_pieces([guessed_by_frequency(_predicted_counts(references, tokenizer), seen)])
+def score_frequencies(references: Sequence[Utterance], tokenizer: Tokenizer) -> NextPieceScores:
+    """Score guesses that know nothing but how often each piece is predicted in the references."""
+    return score_pieces([guessed_by_frequency(_predicted_counts(references, tokenizer))])
 
 
 def _predicted_counts(utterances: Sequence[Utterance], tokenizer: Tokenizer) -> np.ndarray:

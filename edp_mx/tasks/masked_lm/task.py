@@ -83,17 +83,14 @@ def score_places(guesses: Iterable[np.ndarray]) -> MaskedScores:
     return MaskedScores(perplexity, share, places)
 
 
-def score_frequencies(
-    references: Sequence[Utterance], train: Sequence[Utterance], tokenizer: Tokenizer
-) -> MaskedScores:
-    """Score guesses that know nothing but how often each piece occurs in the training part.
+def score_frequencies(references: Sequence[Utterance], tokenizer: Tokenizer) -> MaskedScores:
+    """Score guesses that know nothing but how often each piece occurs in the references.
 
-    One is added to the count of each ordinary piece. All pieces of the references count as places.
+    All ordinary pieces of the references count as places.
     """
-    seen = _piece_counts(train, tokenizer) + 1  # (V,)
-    seen[list(tokenizer.special_ids)] = 0
-    wanted = np.where(seen, _piece_counts(references, tokenizer), 0)  # (V,)
-    return score_places([guessed_by_frequency(wanted, seen)])
+    counts = _piece_counts(references, tokenizer)  # (V,)
+    counts[list(tokenizer.special_ids)] = 0
+    return score_places([guessed_by_frequency(counts)])
 
 
 def _piece_counts(utterances: Sequence[Utterance], tokenizer: Tokenizer) -> np.ndarray:

@@ -177,20 +177,15 @@ def test_what_is_frozen_is_left_out_of_ghost_clipping_as_well(settings, corpus):
 
 def test_guessing_by_frequency_is_that_of_counted_shares(generator):
     """Of the pieces behind prompts, and of the one that closes a text."""
-    train, test = texts(generator, 40), texts(generator, 20)
-    counts = Counter(dict.fromkeys(range(len(PIECES)), 1))
-    spoken = []
-    for part_of, into in ((train, counts), (test, None)):
-        encoded = encode(part_of, VOCABULARY).batch(range(len(part_of)))
-        for row, places in enumerate(replies_by_hand(encoded)):
-            ids = encoded.inputs.pieces[row, list(places)].tolist()
-            counts.update(ids) if into is not None else spoken.extend(ids)
-    shares = {piece: count / sum(counts.values()) for piece, count in counts.items()}
-    found = score_frequencies(test, train, TOKENIZER)
+    test = texts(generator, 20)
+    encoded, spoken = encode(test, VOCABULARY).batch(range(len(test))), []
+    for row, places in enumerate(replies_by_hand(encoded)):
+        spoken += encoded.inputs.pieces[row, list(places)].tolist()
+    shares = {piece: count / len(spoken) for piece, count in Counter(spoken).items()}
+    found = score_frequencies(test, TOKENIZER)
     expected = math.exp(-sum(math.log(shares[piece]) for piece in spoken) / len(spoken))
     assert found.perplexity == pytest.approx(expected, rel=1e-9)
-    commonest = max(counts, key=counts.__getitem__)
-    assert found.piece_accuracy == pytest.approx(spoken.count(commonest) / len(spoken))
+    assert found.piece_accuracy == pytest.approx(max(shares.values()))
     assert found.pieces == len(spoken)
 
 
