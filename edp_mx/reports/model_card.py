@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Dict, List, Optional
+from typing import Any, Dict, List, Optional, Tuple
 
 import yaml
 
@@ -193,22 +193,28 @@ def _limits(trained: TrainedRun) -> List[str]:
     cut = {"blanks": "at blanks", "punctuation": "into words and punctuation marks"}[data.cut]
     found = [
         f"A text is cut {cut}; what is beyond {data.max_tokens} tokens{pieces} is not read.",
-        _confidence(trained.model.answering),
-        "Membership attacks read confidences: do not show strangers more than two digits.",
+        *_answers(trained),
         "The scores are those of texts like the ones that it was trained on.",
     ]
     return [line for text in found for line in lines_of(text, first="- ", rest="  ")]
 
 
-def _confidence(answering: Any) -> str:
-    """Return what the model answers to what it does not understand."""
+def _answers(trained: TrainedRun) -> Tuple[str, str]:
+    """Return what the model says to what it does not understand, and what its answers tell."""
+    answering: Any = trained.model.answering
+    if not trained.task.has_labels:
+        return (
+            "What it writes is likely, and need not be true, also about what it never read of.",
+            "Membership attacks read the probabilities of pieces: do not show them to strangers.",
+        )
+    told = "Membership attacks read confidences: do not show strangers more than two digits."
     if answering in (None, Confidence()):
         return (
             "It always answers with a label that it knows, also to what is about something else, "
             "and confidences are not calibrated."
-        )
+        ), told
     return (
         f'It answers "{answering.out_of_scope}" below a confidence of {answering.threshold:g}, at '
         f"a temperature of {answering.temperature:g}. No ε covers these two numbers, which would "
         "tell of private utterances if they were chosen on some."
-    )
+    ), told

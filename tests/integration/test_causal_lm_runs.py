@@ -67,6 +67,16 @@ def test_the_model_is_one_that_can_be_started_from(whole, tmp_path):
         np.testing.assert_allclose(after.tensors[name], values, atol=1e-5)
 
 
+def test_it_is_exported_with_a_card_that_fits_it(whole, tmp_path):
+    run = whole[0]
+    edp_mx("export", run, "--to", "huggingface", "--out", tmp_path / "exported")
+    card = (tmp_path / "exported" / "README.md").read_text()
+    assert "need not be true" in card and "label" not in card.partition("## Limits")[2]
+    before, after = (read_checkpoint(each) for each in (run / "model", tmp_path / "exported"))
+    for name, values in before.tensors.items():
+        np.testing.assert_array_equal(after.tensors[name], values)
+
+
 def test_it_continues_a_text_and_is_scored_again(whole):
     run = whole[0]
     (found,) = edp_mx("predict", run, "--json", "play play play").stdout.splitlines()
