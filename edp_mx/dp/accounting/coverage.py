@@ -97,7 +97,9 @@ ALWAYS_OPEN = (
     "hyper-parameters chosen by other runs on the same data",
     OTHER_MODELS,
     "a stop decided from what the run showed: only the committed number of epochs is counted",
-    "losses, validation scores and clipping statistics in the run's own logs",
+    "losses, validation scores, clipping statistics and times in the run's own logs (by the clock "
+    "training.checkpoints.every_minutes divides the ledger, too)",
+    "counts of the training part in reports: of its utterances, and of repeated ones",
 )
 BROUGHT = "word vectors, or a checkpoint, trained on private text"  # where none is named
 FLOATING_POINT = (
@@ -109,7 +111,8 @@ GRID = (
     "numbers (docs/privacy.md, section 10)"
 )
 SEVERAL_UTTERANCES = (
-    "a person with several utterances in the training part: the guarantee is one utterance's"
+    "a person with several utterances in the training part, or a text in several: the guarantee is "
+    "one utterance's (a turn of a dialogue may stand in the prompts of later ones, too)"
 )
 USER_NAMES = "a person who speaks under several user names: the guarantee is one user name's"
 SUMS = (
