@@ -68,9 +68,14 @@ def line_of_start(config: Any) -> Line:
 
 
 def _line_of_words(config: ExperimentConfig) -> Line:
-    """The line of a model whose pieces are taken, and nothing else of it; none for a plain list."""
+    """The line of a model whose pieces are taken, and nothing else of it; none for a plain list.
+
+    A file beside that of an origin counts as its folder.
+    """
     vocabulary = config.data.vocabulary
     folder = Path(str(vocabulary.path))
+    if folder.is_file() and (folder.parent / ORIGIN).is_file():
+        folder = folder.parent
     if vocabulary.source != "file" or not folder.is_dir():
         return ()
     line = origin_of(folder)

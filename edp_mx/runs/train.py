@@ -101,10 +101,8 @@ class _Run:
         if self.average is not None:
             self.average.apply()
         self.selection.restore()
-        if self.workers.is_first:
-            save_weights(self.model, self.directory.weights)
-            spent = self.spending.spent().to_dict()
-            self.directory.write("privacy", {**spent, END: self.spending.end()})
+        self.workers.on_first(lambda: save_weights(self.model, self.directory.weights))
+        self._write_privacy()
         scores, prepared = self._score("test"), self.training.prepared
         if self.workers.is_first:
             results = {
@@ -210,11 +208,17 @@ class _Run:
         for name, parameter in self.model.collect_params().items():
             if not np.isfinite(parameter.data().sum().asscalar()):
                 self.spending.stop()
+                self._write_privacy()  # which says how the ledger ended
                 counts = "; ε counts all that was planned" if self.spending.plan.release else ""
                 raise UserError(
                     f"the training diverged in epoch {epoch + 1}: {name} is no longer finite; use "
                     f"a smaller training.learning_rate{counts}"
                 )
+
+    def _write_privacy(self) -> None:
+        if self.workers.is_first:
+            spent = self.spending.spent().to_dict()
+            self.directory.write("privacy", {**spent, END: self.spending.end()})
 
     def _checkpoint(self, so_far: EpochSoFar) -> None:
         """Write a checkpoint, from which `--resume` goes on."""

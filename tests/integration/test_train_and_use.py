@@ -25,6 +25,7 @@ from support.commands import (
     start,
     weights,
 )
+from support.refusals import one_sentence
 from support.workers import PATIENCE
 
 from edp_mx import api
@@ -283,6 +284,10 @@ def test_a_training_that_diverges_says_so(tmp_path, is_private):
     if is_private:
         assert "ε counts all that was planned" in result.stderr
         assert api.account(tmp_path / "run").holds.epsilon.value == pytest.approx(3, rel=1e-5)
+        ledger = tmp_path / "run" / "privacy_ledger.jsonl"
+        lines = ledger.read_text().splitlines(keepends=True)
+        ledger.write_text("".join(lines[:-1]))  # without the line that says why all counts
+        one_sentence("lines are missing at its end", api.account, tmp_path / "run")
 
 
 @pytest.mark.parametrize("command", ["evaluate", "predict", "compare"])

@@ -98,6 +98,15 @@ def test_words_are_private_if_a_run_took_them_from_its_training_part(place, word
     assert brought(place, start=None) == (False, False)
 
 
+def test_a_list_of_words_beside_an_origin_is_of_that_model(place):
+    write_run(place, "first", MINE)
+    words = place / "first" / "vocab.txt"
+    words.touch()
+    assert brought(place, start=None, words=f"file, path: {words}") == (False, True)
+    words.rename(place / "vocab.txt")
+    assert brought(place, start=None, words=f"file, path: {place / 'vocab.txt'}") == (False, False)
+
+
 @pytest.mark.parametrize(("words", "are_own"), [("checkpoint", True), ("train", False)])
 def test_a_detour_by_another_corpus_is_seen(place, words, are_own):
     """Weights go on from run to run, words only to those that take them over."""
