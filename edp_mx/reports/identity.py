@@ -12,6 +12,7 @@ from edp_mx.reports.explanation import against_whom, who_is_protected
 from edp_mx.reports.report_parts import Part
 from edp_mx.runs.file_types import Environment, SplitIds
 from edp_mx.runs.run_directory import RunDirectory
+from edp_mx.runtime.files import sha256_of
 
 Row = Tuple[str, str]
 _WHY_DELTA = {
@@ -34,7 +35,7 @@ def rows_on_guarantee(account: LedgerAccount) -> List[Row]:
 
 
 def rows_on_run(run: RunDirectory, account: Optional[LedgerAccount] = None) -> List[Row]:
-    """Return the corpus, its keyed fingerprint, the date, the end of the ledger and the version.
+    """Return the corpus, its keyed fingerprint, the date, the end of the ledger, the weights' hash.
 
     Args:
         account: of its ledger; None without a mechanism, where n is the training part's.
@@ -53,6 +54,8 @@ def rows_on_run(run: RunDirectory, account: Optional[LedgerAccount] = None) -> L
         rows.append(("ledger", "{lines} lines, the last with the SHA-256 {sha256}".format(**end)))
     elif run.has("split"):
         rows.insert(1, ("training part", f"{len(run.load(SplitIds).train)} utterances"))
+    if run.weights.exists():
+        rows.append(("weights", f"{run.weights.name} with the SHA-256 {sha256_of(run.weights)}"))
     return [*rows, ("stated by", f"edp_mx {version('edp_mx')}")]
 
 

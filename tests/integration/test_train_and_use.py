@@ -1,5 +1,6 @@
 """The main job through the command line: train, look at the run, evaluate, predict, compare."""
 
+import hashlib
 import json
 import math
 import shutil
@@ -342,6 +343,8 @@ def test_the_statement_says_what_holds_and_for_whom(runs):
     assert figures["ε that holds"] == epsilon.in_words()
     assert figures["unit of privacy"] == "one utterance of 270 in the training part"
     end = json.loads((run / "privacy_ledger.jsonl").read_text().splitlines()[-1])
+    (weights,) = run.glob("weights*")
+    assert hashlib.sha256(weights.read_bytes()).hexdigest() in figures["weights"]
     assert figures["ledger"] == f"{end['line']} lines, the last with the SHA-256 {end['sha256']}"
     key = read(run, "environment")["fingerprints"]["train"]
     assert figures["fingerprint of the training part"] == "{digest} of the key {key}".format(**key)
