@@ -13,6 +13,7 @@ from typing import Any, Callable, Dict, List, Sequence
 from edp_mx.errors import UserError
 from edp_mx.runs.record import RECORDS, run_id
 from edp_mx.runs.record_files import Kept
+from edp_mx.runtime.console_text import count_of
 from experiments.command import main
 
 GRIDS = RECORDS / "grids.jsonl"  # of the trials of the paper's grids
@@ -54,8 +55,8 @@ def run(arguments: argparse.Namespace) -> int:
     put_runs(runs, new)
     if attacks is not None:
         put_attacks(attacks, new_attacks)
-    print(f"{len(new)} runs and {len(new_attacks)} attacks added; there already were "
-          f"{len(found) - len(new)} and {len(made) - len(new_attacks)}")  # fmt: skip
+    added = f"{count_of(len(new), 'run')} and {count_of(len(new_attacks), 'attack')} added"
+    print(f"{added}; there already were {len(found) - len(new)} and {len(made) - len(new_attacks)}")
     return 0
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Optional, Tuple
+from typing import TYPE_CHECKING, Any, List, Optional, Tuple
 
 from edp_mx.cli.console import (
     add_command,
@@ -21,7 +21,6 @@ from edp_mx.cli.console import (
     written_as,
 )
 from edp_mx.runs.early_plan import load_planned
-from edp_mx.runs.run_directory import RunDirectory
 from edp_mx.runtime.progress import progress_bar
 
 if TYPE_CHECKING:
@@ -175,30 +174,27 @@ def run_step(arguments: argparse.Namespace) -> int:
 def run_one_run(arguments: argparse.Namespace) -> int:
     """Run A2; rank 0 fills the run directory and prints the verdict."""
     from edp_mx.attacks.audit.one_run import README, OneRunSettings, audit_one_run
-    from edp_mx.config import ExperimentConfig, load_config
     from edp_mx.runs.check import check_numbers
+    from edp_mx.runs.lifecycle import RunRequest, carry_out
 
     count = workers_to_check(arguments)
-    config: ExperimentConfig = load_config(arguments.configs, arguments.overrides)
     settings = OneRunSettings(**values_of(OneRunSettings, arguments))
+    request = RunRequest(suffix="-audit", readme=README, **values_of(RunRequest, arguments))
     if arguments.check:
-        check_numbers(config, count or 1)
+        check_numbers(request.config(), count or 1)
         return _say_sound()
 
     from edp_mx.reports.attack_pictures import plot_canaries
-    from edp_mx.runs.lifecycle import RunRequest, enter_run
-    from edp_mx.runtime.distributed import start
 
-    workers = start()
-    # Rank 0 prepares the directory; no worker writes before it exists.
-    request = RunRequest(readme=README, **values_of(RunRequest, arguments))
-    path = workers.on_first(lambda: str(request.create(config, suffix="-audit").path))
-    directory = RunDirectory(Path(path))
-    progress = enter_run(directory, workers)
-    audit = audit_one_run(config, workers, directory, settings, progress)
-    if workers.is_first:
-        plot_canaries(directory)
-    return _report(audit, arguments, is_first=workers.is_first)
+    audits: List[Any] = []
+
+    def work(config: Any, workers: Any, directory: Any, progress: Any, _: Any) -> None:
+        audits.append(audit_one_run(config, workers, directory, settings, progress))
+        if workers.is_first:
+            plot_canaries(directory)
+
+    workers, _ = carry_out(request, work)
+    return _report(audits[0], arguments, is_first=workers.is_first)
 
 
 def _report(audit: Any, arguments: argparse.Namespace, *, is_first: bool) -> int:

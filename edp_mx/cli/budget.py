@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, Dict, List
 
 from edp_mx.cli.console import tell
+from edp_mx.runtime.console_text import count_of
 
 EXAMPLES = """\
 examples:
@@ -65,8 +66,9 @@ def _lines(spenders: Any, found: Any, delta: float) -> List[str]:
     lines = [render_table(["run", "mechanism", "ε, if its inputs are public", "δ"], rows), ""]
     lines.append(f"Together, at delta {delta:.3g}, for the {record}s that are in most runs:")
     for each in found:
-        size = "all" if each.num_records is None else f"{each.num_records}"
-        lines.append(f"  epsilon {each.bound.epsilon.in_words()}: {size} {record}s in "
-                     f"{len(each.names)} runs ({', '.join(each.names)})")  # fmt: skip
+        n = each.num_records
+        size = f"all {record}s" if n is None else count_of(n, record)
+        lines.append(f"  epsilon {each.bound.epsilon.in_words()}: {size} in "
+                     f"{count_of(len(each.names), 'run')} ({', '.join(each.names)})")  # fmt: skip
     conditions = found[0].bound.conditions
     return lines + [f"  if {text}" for text in conditions]

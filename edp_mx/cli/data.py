@@ -24,7 +24,7 @@ from edp_mx.cli.data_check import add_check
 from edp_mx.cli.data_embeddings import add_train_embeddings
 from edp_mx.cli.data_lists import add_lists
 from edp_mx.errors import UserError
-from edp_mx.runtime.console_text import lines_of
+from edp_mx.runtime.console_text import count_of, lines_of
 from edp_mx.runtime.progress import progress_bar
 
 EXAMPLES = """\
@@ -138,7 +138,8 @@ def run_make(arguments: argparse.Namespace) -> int:
     facts = {"corpus": corpus, "size": arguments.size, "seed": arguments.seed, "sha256": sha256}
     write_json(folder / "corpus.json", {"synthetic": True, **facts})
     write_text(folder / "README.md", README.format(**facts))
-    print(f"{folder / 'utterances.jsonl'}  {arguments.size:,} utterances  sha256 {sha256}")
+    made = count_of(arguments.size, "utterance")
+    print(f"{folder / 'utterances.jsonl'}  {made}  sha256 {sha256}")
     return 0
 
 
@@ -209,7 +210,8 @@ def _lines(name: str, description: Any) -> List[str]:
         *_user_lines(description),
         f"repeats: {description.repeats.describe()}",
         "tokens per utterance: " + ", ".join(f"{q:.0%} ≤ {length}" for q, length in lengths),
-        f"cut by data.max_tokens={description.max_tokens}{pieces}: {description.cut:,} utterances",
+        f"cut by data.max_tokens={description.max_tokens}{pieces}: "
+        f"{count_of(description.cut, 'utterance')}",
         "most common intents:",
         *[f"  {count:>9,}  {intent}" for intent, count in intents[:5]],
         "rarest intents:",

@@ -8,7 +8,7 @@ from typing import Any
 
 from edp_mx.cli.console import add_columns, add_command, columns_of, out_of, print_json
 from edp_mx.errors import UserError
-from edp_mx.runtime.console_text import wrap
+from edp_mx.runtime.console_text import count_of, wrap
 from edp_mx.runtime.progress import progress_bar
 
 EXAMPLES = """\
@@ -55,7 +55,7 @@ def run_check(arguments: argparse.Namespace) -> int:
         print_json(_facts(findings))
     else:
         more = findings.num_errors - len(findings.errors)
-        left = [f"and {more:,} more errors"] * bool(more)
+        left = [f"and {count_of(more, 'more error')}"] * bool(more)
         print(*findings.errors, *left, wrap(_read_line(path, findings)), sep="\n")
         if out is not None:
             print(wrap(_written_line(out, findings)))
@@ -81,15 +81,16 @@ def _facts(findings: Any) -> Any:
 def _read_line(path: Path, findings: Any) -> str:
     """Say how many errors there are, and what was read without one."""
     parts = ", ".join(f"{part} {count:,}" for part, count in findings.parts.items() if part)
-    users = f", {len(findings.users):,} users" if findings.users else ""
+    users = f", {count_of(len(findings.users), 'user')}" if findings.users else ""
     read = (
-        f"{findings.utterances:,} utterances{f' ({parts})' if parts else ''}, "
-        f"{len(findings.intents):,} intents, {len(findings.slots):,} slot types{users}"
+        f"{count_of(findings.utterances, 'utterance')}{f' ({parts})' if parts else ''}, "
+        f"{count_of(len(findings.intents), 'intent')}, "
+        f"{count_of(len(findings.slots), 'slot type')}{users}"
     )
+    are = "is" if findings.utterances == 1 else "are"
     if not findings.num_errors:
         return f"{path}: no errors in {read}"
-    errors = f"{findings.num_errors:,} error{'s' * (findings.num_errors != 1)}"
-    return f"{path}: {errors}; without an error are {read}"
+    return f"{path}: {count_of(findings.num_errors, 'error')}; without an error {are} {read}"
 
 
 def _written_line(out: Path, findings: Any) -> str:
@@ -99,5 +100,6 @@ def _written_line(out: Path, findings: Any) -> str:
             f"{out}: nothing was written, because a file could not be read to its end; mend the "
             "error above that says so"
         )
-    records = f"{findings.left_out:,} record{'s' * (findings.left_out != 1)}"
-    return f"{out}  {findings.utterances:,} utterances; {records} with an error left out"
+    utterances = count_of(findings.utterances, "utterance")
+    records = count_of(findings.left_out, "record")
+    return f"{out}  {utterances}; {records} with an error left out"

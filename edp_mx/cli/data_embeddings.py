@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from edp_mx.cli.console import add_command, add_new_file, out_of, whole
+from edp_mx.runtime.console_text import count_of
 from edp_mx.runtime.progress import progress_bar
 
 EXAMPLES = """\
@@ -64,5 +65,6 @@ def run_train_embeddings(arguments: argparse.Namespace) -> int:
         progress=progress_bar(is_first=True),
     )
     sources = ", ".join(map(str, texts))
-    print(f"{out}  {count:,} words, {arguments.dimension} dimensions, from {sources}")
+    sizes = f"{count_of(count, 'word')}, {count_of(arguments.dimension, 'dimension')}"
+    print(f"{out}  {sizes}, from {sources}")
     return 0

@@ -21,7 +21,7 @@ from edp_mx.cli.console import (
 )
 from edp_mx.data.sources import STANDIN_SIZE
 from edp_mx.errors import UserError
-from edp_mx.runtime.console_text import wrap
+from edp_mx.runtime.console_text import count_of, wrap
 
 TEXT_EXAMPLES = """\
 One utterance per line, its tokens with a blank between them, corpus after corpus: what a training
@@ -126,7 +126,7 @@ def run_text(arguments: argparse.Namespace) -> int:
     read = [tokens_of(source, **made) for source in arguments.sources]
     lines = map(" ".join, chain.from_iterable(read))
     count = write_lines(arguments.out, tqdm(lines, desc="text", unit=" lines", unit_scale=True))
-    print(wrap(f"{arguments.out}  {count:,} lines from {', '.join(arguments.sources)}"))
+    print(wrap(f"{arguments.out}  {count_of(count, 'line')} from {', '.join(arguments.sources)}"))
     return 0
 
 
@@ -143,7 +143,8 @@ def run_prompts(arguments: argparse.Namespace) -> int:
     records = ({"prompt": prompt, "reply": reply} for prompt, reply in pairs)
     records = tqdm(records, desc="prompts", unit=" lines", unit_scale=True)
     count = write_json_lines(arguments.out, records)
-    print(f"{arguments.out}  {count:,} prompts with replies from {', '.join(arguments.sources)}")
+    prompts = count_of(count, "prompt")
+    print(f"{arguments.out}  {prompts} with replies from {', '.join(arguments.sources)}")
     return 0
 
 
@@ -167,7 +168,7 @@ def run_words(arguments: argparse.Namespace) -> int:
     if not words:
         raise UserError(f"{', '.join(arguments.sources)}: no word occurs often enough")
     count = write_lines(arguments.out, words)
-    print(wrap(f"{arguments.out}  {count:,} words of {', '.join(arguments.sources)}"))
+    print(wrap(f"{arguments.out}  {count_of(count, 'word')} of {', '.join(arguments.sources)}"))
     return 0
 
 
@@ -190,7 +191,8 @@ def run_labels(arguments: argparse.Namespace) -> int:
     marked = ', marked as "private": see `edp-mx data labels --help`'
     marked = marked if private and not arguments.public else ""
     print(
-        f"{arguments.out}  {len(labels['intents'])} intents and {len(labels['slots'])} slots of "
+        f"{arguments.out}  {count_of(len(labels['intents']), 'intent')} and "
+        f"{count_of(len(labels['slots']), 'slot')} of "
         f"{', '.join(arguments.sources)}{marked}"
     )
     return 0
@@ -205,7 +207,7 @@ def run_merge(arguments: argparse.Namespace) -> int:
     out = out_of(arguments, [each.corpus for each in wanted])
     counts = merge(wanted, out, seed=arguments.seed, columns=columns_of(arguments.columns))
     told = ", ".join(f"{label} {count:,}" for label, count in counts.items())
-    print(wrap(f"{out}  {sum(counts.values()):,} utterances: {told}"))
+    print(wrap(f"{out}  {count_of(sum(counts.values()), 'utterance')}: {told}"))
     return 0
 
 

@@ -71,22 +71,23 @@ def run(arguments: argparse.Namespace) -> int:
     _check(arguments)
     trained = load_run(arguments.run_directory)
     task, utterances = trained.task, _utterances(arguments, trained)
-    progress, labelled, more = progress_bar(is_first=True), None, []
+    progress, more = progress_bar(is_first=True), []
     is_test = arguments.part == "test" and not arguments.file
     if arguments.overrides:
         trained.set_answering(arguments.overrides)
-    if arguments.by_label:
-        scores, labelled = trained.labelled(utterances, progress)
+    if arguments.by_label or arguments.confidence:
+        option = "--confidence" if arguments.confidence else "--by-label"
+        scores, labelled, label_scores = trained.labelled(utterances, progress, option=option)
     else:
         scores = trained.score(utterances, progress)
     if arguments.generate is not None:
         more.append(trained.score_written(utterances, most=arguments.generate, is_test=is_test))
     if arguments.confidence:
-        more.append(confidence_report(trained, utterances, progress, is_test=is_test))
+        more.append(confidence_report(trained, utterances, label_scores, is_test=is_test))
     for line in baselines.unknown_labels(utterances, trained.vocabulary, task):
         print(line, file=sys.stderr)
     if arguments.json:
-        value = label_scores_as_json(utterances, labelled) if labelled else {}
+        value = label_scores_as_json(utterances, labelled) if arguments.by_label else {}
         for each in (scores, *more):
             value.update(each.to_dict())
         print_json(value)
@@ -94,7 +95,7 @@ def run(arguments: argparse.Namespace) -> int:
     baseline = task.constant_answer(utterances, trained.vocabulary)
     mechanism = None if arguments.file else trained.config.privacy.mechanism
     print("\n".join(each.describe() for each in (scores, *more)))
-    if labelled:
+    if arguments.by_label:
         print(f"\n{label_tables(utterances, labelled, label=task.label.split()[-1])}\n")
     lines = [baselines.describe_baseline(baseline, task)]
     lines += baselines.describe_without_privacy([trained.run]) if is_test else []

@@ -19,7 +19,7 @@ from edp_mx.data.synthetic import STANDINS  # public, and at hand wherever edp_m
 from edp_mx.dp.accounting.units import UNITS
 from edp_mx.errors import UserError
 from edp_mx.runs.record import RECORDS
-from edp_mx.runtime.console_text import lines_of
+from edp_mx.runtime.console_text import count_of, lines_of
 from edp_mx.runtime.progress import progress_bar, start_logging
 from edp_mx.tasks.classification.task import CLASSIFICATION
 from edp_mx.tasks.intent_slot.task import INTENT_SLOT
@@ -71,6 +71,8 @@ def run(arguments: argparse.Namespace) -> int:
     words, listed = out.with_suffix(".words.txt"), out.with_suffix(".labels.json")
     made = [words][bool(arguments.start_from) :] + [listed][bool(arguments.labels) :]
     refuse_existing(*([] if arguments.force else [out, *made]))
+    start = Start.of(arguments.start_from, path) if arguments.start_from else None
+    refuse_without_recipes()
     users = [f"user={arguments.user_key}"] if arguments.user_key not in (None, "user") else []
     parts: Counter = Counter()
     without = [WITHOUT_SLOTS] if arguments.task == CLASSIFICATION.name else []
@@ -84,8 +86,6 @@ def run(arguments: argparse.Namespace) -> int:
     if not told.slots and columns.slots is None and columns.spans is None:
         columns = replace(columns, slots=NONE)
     task = LABELLING[arguments.task or (INTENT_SLOT if told.slots else CLASSIFICATION).name]
-    start = Start.of(arguments.start_from, path, task=task) if arguments.start_from else None
-    refuse_without_recipes(start)
     config = first_config(
         path,
         parts=parts,
@@ -145,14 +145,15 @@ def _write(arguments: argparse.Namespace, told: Any, config: Any, out: Path) -> 
         made: Dict[str, Any] = {"size": STANDIN_SIZE, "seed": 1, "columns": columns}
         words = common_words(t for name in arguments.public for t in tokens_of(name, **made))
         write_lines(config.words, words)
-        said.append(f"  {config.words}: {len(words):,} words of {', '.join(arguments.public)}")
+        count = count_of(len(words), "word")
+        said.append(f"  {config.words}: {count} of {', '.join(arguments.public)}")
     if not arguments.labels:
         declared_by = "--labels-are-public" if arguments.labels_are_public else None
         labels = labels_in(told)
         write_labels(config.labels, labels, private=[str(config.path)], declared_by=declared_by)
         said.append(f"  {config.labels}: the labels of {config.path}")
     write_text(out, text)
-    batches = f"batches of {config.batch_size:,}, {config.epochs} epochs"
+    batches = f"batches of {config.batch_size:,}, {count_of(config.epochs, 'epoch')}"
     return [*said, f"  {out}: {config.recipe.what} by DP-SGD, {batches}"]
 
 
@@ -169,8 +170,8 @@ def _facts(told: Any, config: Any) -> List[str]:
     """Count the corpus, and score a constant answer to all of it."""
     from edp_mx.reports.baselines import describe_baseline
 
-    users = f", {told.users:,} users" if told.users else ""
-    several = []
+    users = f", {count_of(told.users, 'user')}" if told.users else ""
+    several, slots = [], count_of(len(told.slots), "slot")
     if told.users and not UNITS[config.unit].is_user:
         several = lines_of(
             f"A user says up to {told.per_user[-1]:,} of them; with --user-key user, ε is that of "
@@ -178,9 +179,10 @@ def _facts(told: Any, config: Any) -> List[str]:
         )
     return [
         *lines_of(
-            f"{config.path}: {told.utterances:,} utterances, {told.tokens:,} tokens, "
-            f"{len(told.intents)} {'intents' if config.task.has_slots else 'labels'}"
-            f"{f', {len(told.slots)} slots' if config.task.has_slots else ''}{users}"
+            f"{config.path}: {count_of(told.utterances, 'utterance')}, "
+            f"{count_of(told.tokens, 'token')}, "
+            f"{count_of(len(told.intents), 'intent' if config.task.has_slots else 'label')}"
+            f"{f', {slots}' if config.task.has_slots else ''}{users}"
         ),
         config.sizes,
         *several,

@@ -18,6 +18,7 @@ from edp_mx.cli.console import add_overrides
 from edp_mx.data.readers.assembly import most_of_a_line
 from edp_mx.data.tokenization import Cut
 from edp_mx.data.utterance import are_words
+from edp_mx.runtime.console_text import count_of
 from edp_mx.runtime.json_text import NotJSON, parse_json
 from edp_mx.runtime.progress import progress_bar
 
@@ -121,7 +122,7 @@ def _answer_stream(trained: Any, *, as_json: bool) -> None:
             _print(line)
     seconds = max(time.monotonic() - began, 1e-9)
     print(
-        f"{count:,} lines in {seconds:.1f} s, {count / seconds:,.0f} per second; "
+        f"{count_of(count, 'line')} in {seconds:.1f} s, {count / seconds:,.0f} per second; "
         f"{broken:,} without a prediction",
         file=sys.stderr,
     )

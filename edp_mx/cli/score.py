@@ -13,6 +13,7 @@ from edp_mx.errors import UserError
 from edp_mx.metrics.evaluation import evaluate
 from edp_mx.metrics.ser import ALIGNMENTS
 from edp_mx.metrics.spans import split_tag
+from edp_mx.runtime.console_text import count_of
 from edp_mx.runtime.json_text import json_in
 
 EXAMPLES = """\
@@ -62,12 +63,12 @@ def _read_pairs(reference: Path, hypothesis: Path) -> List[Tuple[_Line, _Line]]:
         if ours is None or theirs is None:
             short, long = (reference, hypothesis) if ours is None else (hypothesis, reference)
             raise UserError(
-                f"{short} has {len(pairs)} utterances but {long} has more; "
+                f"{short} has {count_of(len(pairs), 'utterance')} but {long} has more; "
                 "both must hold the same ones in the same order"
             )
         if len(ours.tokens) != len(theirs.tokens):
             raise UserError(
-                f"{theirs.place}: {len(theirs.tokens)} tokens, but {ours.place} "
+                f"{theirs.place}: {count_of(len(theirs.tokens), 'token')}, but {ours.place} "
                 f"has {len(ours.tokens)}"
             )
         for position, (wanted, found) in enumerate(zip(ours.tokens, theirs.tokens), start=1):
@@ -100,7 +101,9 @@ def _parse(line: str, place: str) -> _Line:
         raise UserError(f"{place}: intent must be a string")
     tokens, slots = record["tokens"], record["slots"]
     if len(tokens) != len(slots):
-        raise UserError(f"{place}: {len(tokens)} tokens but {len(slots)} slots")
+        raise UserError(
+            f"{place}: {count_of(len(tokens), 'token')} but {count_of(len(slots), 'slot')}"
+        )
     try:
         for tag in slots:
             split_tag(tag)

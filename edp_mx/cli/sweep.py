@@ -67,7 +67,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Train the trials and print the results."""
     from edp_mx.reports.sweep_results import describe_sweep
     from edp_mx.runs.sweep.budget import Limits
-    from edp_mx.runs.sweep.config import load_sweep
+    from edp_mx.runs.sweep.config import load_sweep, places_of
     from edp_mx.runs.sweep.search import Sweep
 
     workers = workers_of(arguments, "edp-mx sweep")
@@ -80,6 +80,7 @@ def run(arguments: argparse.Namespace) -> int:
         arguments.out,
         workers=workers,
         records=[arguments.records],
+        places=places_of(arguments.sweep_file),
         is_retried=arguments.retry,
     )
     with closing(sweep):

@@ -14,6 +14,7 @@ from edp_mx.reports.run_head import head_of, verdict_of
 from edp_mx.runs.attack_files import AttackOutcome, Estimate
 from edp_mx.runs.attack_records import read_attack
 from edp_mx.runs.run_directory import RunDirectory
+from edp_mx.runtime.console_text import count_of
 from edp_mx.runtime.files import write_text
 
 EXPLANATIONS = {
@@ -121,14 +122,15 @@ def format_estimate(estimate: Estimate) -> str:
 
 def _notes(attack: AttackOutcome) -> List[str]:
     first = attack.results[0]
+    others = count_of(first.non_members, "non-member")
     notes = [
-        f"{first.members} members and {first.non_members} non-members, each text once and on "
+        f"{count_of(first.members, 'member')} and {others}, each text once and on "
         f"one side only. Intervals: {100 * first.confidence:.0f} %, bootstrap over utterances; "
         "they do not cover the variation between trained models."
     ]
     if first.non_members < 10_000:
         notes.append(
-            f"With {first.non_members} non-members the smallest false-positive rate above 0 is "
+            f"With {others} the smallest false-positive rate above 0 is "
             f"{1 / first.non_members:.2g}; numbers at rates close to it rest on a few of them."
         )
     notes += [f"{result.name}: {result.says}." for result in attack.results]

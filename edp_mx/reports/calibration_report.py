@@ -16,6 +16,7 @@ from edp_mx.dp.accounting.plan import Plan
 from edp_mx.dp.accounting.release import Release
 from edp_mx.dp.accounting.remarks import SMALL_LAST_NOISE
 from edp_mx.reports.table import render_table
+from edp_mx.runtime.console_text import count_of
 
 HEADER = ("variant", "z0", "z, last epoch", "epsilon that holds", "as published")
 DIGITS = 6  # of z₀ as text
@@ -99,8 +100,9 @@ class CalibrationReport:
                 "the z0 of calibrated"
             ]
         return [
-            f"epsilon {self.target_epsilon:g} at delta {plan.delta:.3g}, {plan.epochs} epochs, "
-            f"{release.num_workers} workers, sampler {release.sampler}, {release.adjacency}:",
+            f"epsilon {self.target_epsilon:g} at delta {plan.delta:.3g}, "
+            f"{count_of(plan.epochs, 'epoch')}, {count_of(release.num_workers, 'worker')}, "
+            f"sampler {release.sampler}, {release.adjacency}:",
             "",
             *render_table(HEADER, rows).splitlines(),
             "",

@@ -12,7 +12,6 @@ from edp_mx.errors import UserError
 from edp_mx.metrics.confidence import Confidences, best_temperature
 from edp_mx.reports.table import render_table
 from edp_mx.runs.trained_run import TrainedRun
-from edp_mx.runtime.progress import Progress, no_progress
 from edp_mx.tasks.confidence import Confidence
 
 SHOWN = (0.3, 0.5, 0.7, 0.9)  # thresholds beside the one that is chosen
@@ -83,9 +82,9 @@ class ConfidenceReport:
 def confidence_report(
     trained: TrainedRun,
     utterances: Sequence[Utterance],
-    progress: Progress = no_progress,
+    label_scores: np.ndarray,
     *,
-    is_test: bool = False,
+    is_test: bool,
 ) -> ConfidenceReport:
     """Report on the confidence in labels, at the model's temperature and threshold if they are set.
 
@@ -93,21 +92,20 @@ def confidence_report(
     label for that.
 
     Args:
+        label_scores: of all labels of the model, (N, I).
         is_test: these are the run's own test part, so that its record has what set ones come to.
 
     Raises:
-        UserError: the model has no labels, or knows the label of no utterance.
+        UserError: the model knows the label of no utterance.
     """
-    answering = trained.model.answering
-    if not isinstance(answering, Confidence):
-        raise UserError(f"task: {trained.task.name} has no labels; leave out --confidence")
+    answering, scores = trained.model.answering, label_scores
+    assert isinstance(answering, Confidence)  # it has labels
     is_set = (answering.temperature, answering.threshold) != (1, 0)
     ids = {label: number for number, label in enumerate(trained.vocabulary.intents)}
     none = ids.pop(answering.out_of_scope, None)
     labels = np.array([ids.get(utterance.intent, -1) for utterance in utterances])  # (N,)
     if not (labels >= 0).any():
         raise UserError("the model knows the label of no utterance, so that none is in scope")
-    scores = trained.label_scores(utterances, progress)
     temperature = answering.temperature if is_set else best_temperature(scores, labels)
     plain, scaled = (Confidences.of(scores, labels, each, none) for each in (1.0, temperature))
     threshold: Optional[float] = answering.threshold

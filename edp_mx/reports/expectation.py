@@ -15,7 +15,7 @@ from edp_mx.runs.file_types import Record
 from edp_mx.runs.measurements import SCORES, Measurement
 from edp_mx.runs.recipe import Recipe
 from edp_mx.runs.wanted import LIKE, OTHER, SAME, Wanted, labels_in_words
-from edp_mx.runtime.console_text import lines_of
+from edp_mx.runtime.console_text import count_of, lines_of
 from edp_mx.runtime.structured import unstructure
 
 _NAMES = {"ser": "SER", "intent_accuracy": "intents right", "slot_f1": "slot F1"}
@@ -32,7 +32,7 @@ class Expectation:
 
     def lines(self) -> List[str]:
         return [
-            f"DP-SGD with {self.wanted.n:,} utterances for training at ε = "
+            f"DP-SGD with {count_of(self.wanted.n, 'utterance')} for training at ε = "
             f"{self.wanted.epsilon:g}, δ = {self.calibration.plan.delta:.3g},",
             "on the test part:",
             "",
@@ -90,7 +90,7 @@ class Expectation:
         return [
             f"settings of the nearest ({recipe.record.name}), counted anew for yours:",
             f"  batch of {recipe.batch_size:,} ({drawn}, {100 * of_all:.0f} % of the utterances), "
-            f"{plan.epochs} epochs of {plan.steps_per_epoch} steps,",
+            f"{count_of(plan.epochs, 'epoch')} of {count_of(plan.steps_per_epoch, 'step')},",
             f"  rate {recipe.source.learning_rate:g}, clipping norm "
             f"{recipe.setting('privacy.max_grad_norm'):g}, trained: {trained}",
             f"  noise multiplier {rounded_up(plan.noise_multiplier)}, with which ε = "

@@ -12,6 +12,7 @@ from edp_mx.reports.explanation import against_whom, who_is_protected
 from edp_mx.reports.report_parts import Part
 from edp_mx.runs.file_types import Environment, SplitIds
 from edp_mx.runs.run_directory import RunDirectory
+from edp_mx.runtime.console_text import count_of
 from edp_mx.runtime.files import sha256_of
 
 Row = Tuple[str, str]
@@ -51,9 +52,10 @@ def rows_on_run(run: RunDirectory, account: Optional[LedgerAccount] = None) -> L
     ]
     if account is not None:
         end = account.ledger.chain.end
-        rows.append(("ledger", "{lines} lines, the last with the SHA-256 {sha256}".format(**end)))
+        lines = count_of(end["lines"], "line")
+        rows.append(("ledger", f"{lines}, the last with the SHA-256 {end['sha256']}"))
     elif run.has("split"):
-        rows.insert(1, ("training part", f"{len(run.load(SplitIds).train)} utterances"))
+        rows.insert(1, ("training part", count_of(len(run.load(SplitIds).train), "utterance")))
     if run.weights.exists():
         rows.append(("weights", f"{run.weights.name} with the SHA-256 {sha256_of(run.weights)}"))
     return [*rows, ("stated by", f"edp_mx {version('edp_mx')}")]

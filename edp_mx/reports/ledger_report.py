@@ -15,6 +15,7 @@ from edp_mx.reports.table import render_table
 from edp_mx.runs.file_types import Privacy
 from edp_mx.runs.recount import recount
 from edp_mx.runs.run_directory import RunDirectory
+from edp_mx.runtime.console_text import count_of
 
 LONGEST_LIST = 12  # lines of releases; the middle of longer lists is left out
 
@@ -114,7 +115,7 @@ def _plan_lines(account: LedgerAccount) -> List[str]:
     """Describe how the ledger and its plan differ, and the ε of the plan."""
     planned = account.planned
     if not account.differences:
-        return [f"The ledger agrees with the plan: {planned.plan.epochs} epochs."]
+        return [f"The ledger agrees with the plan: {count_of(planned.plan.epochs, 'epoch')}."]
     return [
         "The ledger differs from the plan:",
         *(f"  - {text}" for text in account.differences),

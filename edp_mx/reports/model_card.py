@@ -13,7 +13,7 @@ from edp_mx.reports.table import render_table
 from edp_mx.runs.ancestors import origin_of
 from edp_mx.runs.exported.huggingface import needs_modeling
 from edp_mx.runs.trained_run import TrainedRun
-from edp_mx.runtime.console_text import lines_of
+from edp_mx.runtime.console_text import count_of, lines_of
 from edp_mx.tasks.confidence import Confidence
 
 CARD = "README.md"
@@ -142,9 +142,9 @@ def _intro(trained: TrainedRun) -> str:
     labels, config, sources = trained.vocabulary, trained.config, _sources(trained)
     known = []
     if "intents" in trained.model.heads:
-        known.append(f"{len(labels.intents)} labels of an utterance")
+        known.append(f"{count_of(len(labels.intents), 'label')} of an utterance")
     if "slots" in trained.model.heads:
-        known.append(f"{sum(tag[:2] == 'B-' for tag in labels.slots)} slots")
+        known.append(count_of(sum(tag[:2] == "B-" for tag in labels.slots), "slot"))
     how = "without a privacy mechanism"
     if config.privacy.mechanism != "none":
         how = f"with the privacy mechanism {config.privacy.mechanism}"

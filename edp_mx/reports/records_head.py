@@ -13,6 +13,7 @@ from edp_mx.runs.attack_files import AttackRecord
 from edp_mx.runs.file_types import Record
 from edp_mx.runs.measurements import epsilon_of
 from edp_mx.runs.record import run_id, validation_cost
+from edp_mx.runtime.console_text import count_of
 
 PRICED, FREE = f"at ε up to {MODERATE:g}", "without privacy"
 
@@ -76,7 +77,9 @@ def _how_private(records: Sequence[Record]) -> Headline:
     }
     bars = bars_of((name, f"{count:,}", count / len(records)) for name, count in counts.items())
     says = ["Each at its own δ; an ε that holds on conditions counts as if they were granted."]
-    return Headline(PRIVATE, f"{counts[PRICED]:,}", f"of {len(records):,} runs", bars, says)
+    return Headline(
+        PRIVATE, f"{counts[PRICED]:,}", f"of {count_of(len(records), 'run')}", bars, says
+    )
 
 
 def _how_leaky(records: Sequence[Record], attacks: Sequence[AttackRecord]) -> Headline:
@@ -92,6 +95,6 @@ def _how_leaky(records: Sequence[Record], attacks: Sequence[AttackRecord]) -> He
         says = ["How well can somebody with a model tell who was trained on? This measures it:"]
         return Headline(LEAKS, "not measured", says=says, command="edp-mx attack RUN")
     bars = bars_of_aucs((side, median(values)) for side, values in shown)
-    said = " and ".join(f"{len(values)} runs {side}" for side, values in shown)
+    said = " and ".join(f"{count_of(len(values), 'run')} {side}" for side, values in shown)
     says = [f"Of each run the largest AUC of the attacks on it; the median of {said}."]
     return Headline(LEAKS, bars[0].text, "AUC", bars, says)

@@ -26,6 +26,7 @@ from edp_mx.runs.attack_records import collect_attacks
 from edp_mx.runs.file_types import Machine, Record
 from edp_mx.runs.measurements import chosen, measurements
 from edp_mx.runs.records import collect
+from edp_mx.runtime.console_text import count_of
 from edp_mx.runtime.files import write_text
 from edp_mx.tasks.registry import by_task
 from edp_mx.tasks.task import Task
@@ -63,7 +64,7 @@ def write_pages(
 def summary_of(records: Sequence[Record]) -> str:
     """Return the first sentences of a page."""
     said = [
-        f"Made from the records of {len(records)} finished run{'s' * (len(records) != 1)}. SER is "
+        f"Made from the records of {count_of(len(records), 'finished run')}. SER is "
         "the semantic error rate on the test part; lower is better. No ε covers these scores."
     ]
     return " ".join([*said, *stated_note(records)])
@@ -111,7 +112,7 @@ def environment(records: Sequence[Record]) -> Part:
 def environments_of(machines: Iterable[Machine], what: str = "run") -> List[str]:
     """Return a line for each machine with its versions, and how many runs it made."""
     counts = Counter(map(_environment, machines))
-    return [f"{text}: {count} {what}{'s' * (count > 1)}" for text, count in counts.items()]
+    return [f"{text}: {count_of(count, what)}" for text, count in counts.items()]
 
 
 def _environment(of: Machine) -> str:

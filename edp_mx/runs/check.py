@@ -25,6 +25,7 @@ from edp_mx.runs.plan import plan_for, sampler_for
 from edp_mx.runs.recount import guarantee_ahead
 from edp_mx.runs.run_directory import RunDirectory
 from edp_mx.runs.start_of_run import has_started, refuse_other_start
+from edp_mx.runtime.console_text import count_of
 from edp_mx.runtime.progress import Progress, no_progress
 
 
@@ -96,7 +97,7 @@ def check(
     lines = [
         f"{corpus.name}: {len(corpus.train):,} training, {len(corpus.validation):,} validation, "
         f"{len(corpus.test):,} test utterances",
-        f"counted for {num_workers} worker{'s' * (num_workers > 1)}",
+        f"counted for {count_of(num_workers, 'worker')}",
     ]
     if resumed is None:
         refuse_unaffordable(plan)

@@ -11,6 +11,7 @@ import numpy as np
 
 from edp_mx.dp.privacy.clipping import ClippingStatistics
 from edp_mx.errors import UserError
+from edp_mx.runtime.console_text import count_of
 from edp_mx.runtime.distributed import Workers
 from edp_mx.runtime.npz import Arrays
 from edp_mx.training.loop import EpochSoFar, TrainingLoop
@@ -49,7 +50,8 @@ def begin_of(state: TrainingState, workers: Workers) -> EpochSoFar:
     losses = state.so_far["loss"]
     if len(losses) != workers.size:
         raise UserError(
-            f"the checkpoint was written in the middle of an epoch by {len(losses)} workers, and "
+            "the checkpoint was written in the middle of an epoch by "
+            f"{count_of(len(losses), 'worker')}, and "
             f"{workers.size} would divide the rest of it otherwise; resume with NP={len(losses)}"
         )
     loss = float(losses[workers.rank])

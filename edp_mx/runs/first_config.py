@@ -74,20 +74,14 @@ RECIPES = {
 
 @dataclass(frozen=True)
 class Start:
-    """The start of a model, as `model.start_from` names it.
-
-    Attributes:
-        recipe: of `RECIPES`.
-        token_layer: the middle layer of a checkpoint for a task with slots.
-    """
+    """The start of a model, as `model.start_from` names it; a checkpoint has so many layers."""
 
     folder: Path
     family: str
-    recipe: str
-    token_layer: Optional[int] = None
+    num_layers: Optional[int] = None
 
     @classmethod
-    def of(cls, folder: Path, corpus: Path, *, task: Task) -> Start:
+    def of(cls, folder: Path, corpus: Path) -> Start:
         """Look at a finished run, or at a BERT in Hugging Face's layout.
 
         Raises:
@@ -95,10 +89,7 @@ class Start:
         """
         for checkpoint in (folder, folder / "model"):  # the latter: of a pre-training
             if (checkpoint / CONFIG).is_file():
-                if not task.has_slots:
-                    return cls(checkpoint, "bert", "encoder_text")
-                layers = read_config(checkpoint / CONFIG).config.num_layers
-                return cls(checkpoint, "bert", "encoder", max(1, layers // 2))
+                return cls(checkpoint, "bert", read_config(checkpoint / CONFIG).config.num_layers)
         config = load_config(RunDirectory.trained(folder).config)
         theirs = config.data.path
         if theirs is not None and Path(theirs).resolve() == corpus.resolve():
@@ -106,7 +97,7 @@ class Start:
                 f"--start-from: {folder} was trained on {corpus} itself, which is private; start "
                 "from a run on other people's utterances (docs/recipe.md)"
             )
-        return cls(folder, config.model.family, config.model.family)
+        return cls(folder, config.model.family)
 
 
 @dataclass(frozen=True)
@@ -143,7 +134,15 @@ class FirstConfig:
 
     @property
     def recipe(self) -> Recipe:
-        return RECIPES[self.start.recipe if self.start else _FAMILY]
+        if self.start and self.start.num_layers:
+            return RECIPES["encoder" if self.task.has_slots else "encoder_text"]
+        return RECIPES[self.family]
+
+    @property
+    def token_layer(self) -> Optional[int]:
+        """The middle layer of a checkpoint, for a task with slots."""
+        layers = self.start.num_layers if self.start and self.task.has_slots else None
+        return layers and max(1, layers // 2)
 
     @property
     def batch_size(self) -> int:
@@ -182,9 +181,9 @@ class FirstConfig:
         return template.render(c=self, out=out, includes=includes)
 
 
-def refuse_without_recipes(start: Optional[Start]) -> None:
+def refuse_without_recipes() -> None:
     """Refuse a folder without the files that a configuration includes."""
-    for file in RECIPES[start.recipe if start else _FAMILY].files:
+    for file in (file for recipe in RECIPES.values() for file in recipe.files):
         if not Path(file).is_file():
             raise UserError(
                 f"there is no {file} here: the recipes come with the repository, not with the "

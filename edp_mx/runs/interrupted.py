@@ -11,16 +11,21 @@ from edp_mx.dp.checkpoint_file import place_of
 from edp_mx.errors import UserError
 from edp_mx.runs.recount import guarantee_ahead
 from edp_mx.runs.run_directory import RunDirectory
+from edp_mx.runtime.console_text import count_of
 
 _LOG = re.compile(r"rank_\d+\.log")
 
 
 def after_interruption(run: RunDirectory, resume: str, *, is_new: bool) -> Iterator[str]:
-    """Yield lines for the console; remove the folder of a new run that has not begun."""
+    """Yield lines for the console; remove the folder of a new run that has not begun.
+
+    Args:
+        resume: the command that resumes it; "" where none does.
+    """
     if is_new and not has_begun(run):
         remove(run)
         yield f"nothing was trained and nothing released; {run.path} was removed"
-    elif run.config.exists() and not run.has("results"):
+    elif resume and run.config.exists() and not run.has("results"):
         yield f"resume it with: {resume}"
         said = resumes_with(run)
         if said:
@@ -64,7 +69,8 @@ def resumes_with(run: RunDirectory) -> str:
     ledger = read_ledger(run.ledger)
     repeated, privacy = _repeated(ledger, first, step), run.written().privacy
     if repeated:
-        text += f" and repeats {repeated} steps of epoch {first + 1}, which count twice in ε"
+        steps, count = count_of(repeated, "step"), "counts" if repeated == 1 else "count"
+        text += f" and repeats {steps} of epoch {first + 1}, which {count} twice in ε"
     return text + _epsilon(ledger, first, step, privacy.target_epsilon if privacy else None)
 
 

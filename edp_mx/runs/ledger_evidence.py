@@ -12,6 +12,7 @@ from edp_mx.dp.checkpoint_file import checkpoints, read_ledger_mark
 from edp_mx.errors import UserError
 from edp_mx.runs.file_types import LedgerEnd, Privacy, Record
 from edp_mx.runs.run_directory import RunDirectory
+from edp_mx.runtime.console_text import count_of
 
 END = "ledger_end"  # in privacy.json and record.json: the number of lines, and the last one's hash
 _LATER = ("environment", "layers", "split", "vocabulary", "privacy", "record", "results")
@@ -66,7 +67,7 @@ class Evidence(NamedTuple):
         for name, end in self.ends.items():
             if not ledger.chain.has(asdict(end)):
                 self._refuse(
-                    f"has {ledger.chain.end['lines']} lines",
+                    f"has {count_of(ledger.chain.end['lines'], 'line')}",
                     f"{name} says that it ended with line {end.lines} and the hash "
                     f"{end.sha256[:8]}…",
                 )

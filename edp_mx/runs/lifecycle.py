@@ -33,6 +33,8 @@ class RunRequest:
         overrides: settings laid over the files.
         resume: the interrupted run to go on with, in place of both.
         run_directory: where the run is to be; a new folder below `runs` if None.
+        suffix: of the new folder's name, behind the configuration's; none for a training, which
+            alone can be resumed.
         readme: template of the run's README; by default that of a training.
     """
 
@@ -41,6 +43,7 @@ class RunRequest:
     resume: Optional[Path] = None
     run_directory: Union[str, Path, None] = None
     runs: Path = Path("runs")
+    suffix: str = ""
     readme: str = ""
 
     def config(self) -> Any:
@@ -49,13 +52,9 @@ class RunRequest:
             return load_config(self.configs, self.overrides)
         return load_config(RunDirectory.unfinished(self.resume).config)
 
-    def create(self, config: Any, *, suffix: str = "", num_workers: int = 1) -> RunDirectory:
-        """Create the run directory; on rank 0.
-
-        The name of a new one is that of the configuration and `suffix`. One that a failed start
-        has left behind is made anew.
-        """
-        directory = RunDirectory.choose(f"{config.name}{suffix}", self.runs)
+    def create(self, config: Any, *, num_workers: int = 1) -> RunDirectory:
+        """Create the run directory, on rank 0; one that a failed start left is made anew."""
+        directory = RunDirectory.choose(f"{config.name}{self.suffix}", self.runs)
         if self.run_directory:
             directory = RunDirectory(Path(self.run_directory))
             make_way(directory)
@@ -75,7 +74,7 @@ def carry_out(request: RunRequest, work: Work) -> Tuple[Workers, RunDirectory]:
         settings, path = workers.on_first(lambda: _open(request, workers, stack))
         config = read_dumped(settings)
         directory, is_new = RunDirectory(Path(path)), request.resume is None
-        resume = directory.resume_command(workers.size)
+        resume = "" if request.suffix else directory.resume_command(workers.size)
         parting = partial(after_interruption, directory, resume, is_new=is_new)
         stack.callback(on_ending(interrupt))  # until the watchdog takes over
         try:

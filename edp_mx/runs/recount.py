@@ -24,6 +24,7 @@ from edp_mx.errors import UserError
 from edp_mx.runs.file_types import Privacy, SplitIds, StatedBound
 from edp_mx.runs.ledger_evidence import END, Evidence
 from edp_mx.runs.run_directory import RunDirectory
+from edp_mx.runtime.console_text import count_of
 from edp_mx.runtime.disk_cache import remembered
 from edp_mx.runtime.files import sha256_of
 from edp_mx.runtime.structured import structure
@@ -183,8 +184,9 @@ def _refuse_other_number(run: RunDirectory, plan: Plan) -> None:
     if counted is None or counted == held or (is_of_users and counted < held):
         return
     raise UserError(
-        f"{run.ledger} counts {counted} {plan.record}s, but split.json has {held} utterances in "
-        "the training part: one of the two was changed, and no ε can be read from them"
+        f"{run.ledger} counts {count_of(counted, plan.record)}, but split.json has "
+        f"{count_of(held, 'utterance')} in the training part: one of the two was changed, and no "
+        "ε can be read from them"
     )
 
 

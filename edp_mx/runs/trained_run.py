@@ -5,13 +5,12 @@ from __future__ import annotations
 import logging
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Callable, Iterable, List, Mapping, Optional, Sequence, Tuple
+from typing import Any, Callable, Iterator, List, Mapping, Optional, Sequence, Tuple
 
 import mxnet as mx
 import numpy as np
 
 from edp_mx.config import ExperimentConfig, load_config
-from edp_mx.data.batching import Batch
 from edp_mx.data.corpus import load_corpus
 from edp_mx.data.encoding import EncodedCorpus, evaluation_batches
 from edp_mx.data.fingerprint import fingerprint, is_same
@@ -26,7 +25,7 @@ from edp_mx.runs.run_directory import RunDirectory
 from edp_mx.runtime.config_files import read_settings
 from edp_mx.runtime.distributed import Workers, device
 from edp_mx.runtime.progress import Progress, no_progress
-from edp_mx.tasks.model import Answer, TaskModel
+from edp_mx.tasks.model import Answer, Outputs, TaskModel
 from edp_mx.tasks.registry import TASKS
 from edp_mx.tasks.task import LabellingTask, Scores, Task
 from edp_mx.training.evaluate import score_corpus
@@ -67,33 +66,26 @@ class TrainedRun:
         )
 
     def labelled(
-        self, utterances: Sequence[Utterance], progress: Progress = no_progress
-    ) -> Tuple[Scores, List[Utterance]]:
-        """Return `score`, and the utterances as labelled; refuse a task without labels."""
-        task = self.task
+        self, utterances: Sequence[Utterance], progress: Progress, *, option: str
+    ) -> Tuple[Scores, List[Utterance], np.ndarray]:
+        """Return `score`, the utterances as labelled, and the scores of all labels, (N, I).
+
+        A task without labels is refused: it has no such `option`.
+        """
+        task, size = self.task, self.config.training.evaluation_batch_size
         if not isinstance(task, LabellingTask):
-            raise UserError(f"task: {task.name} has no labels; leave out --by-label")
-        batches = self._batches(utterances, progress, "scoring")
-        found = task.labelled(utterances, self.model.guesses(batches), self.vocabulary)
-        return task.evaluate(utterances, found), found
+            raise UserError(f"task: {task.name} has no labels; leave out {option}")
+        encoded, count = self._encode(utterances), -(-len(utterances) // size)
+        batches = progress(evaluation_batches(encoded, size), "scoring", count)
+        label_scores = np.empty((len(utterances), len(self.vocabulary.intents)), np.float32)
 
-    def label_scores(
-        self, utterances: Sequence[Utterance], progress: Progress = no_progress
-    ) -> np.ndarray:
-        """Return the scores of all labels, (N, I)."""
-        scores = np.empty((len(utterances), len(self.vocabulary.intents)), np.float32)
-        for batch, _, found in self.model.outputs(
-            self._batches(utterances, progress, "confidence")
-        ):
-            scores[batch.indices] = found
-        return scores
+        def outputs() -> Iterator[Outputs]:
+            for each in self.model.outputs(batches):
+                label_scores[each.batch.indices] = each.label_scores
+                yield each
 
-    def _batches(
-        self, utterances: Sequence[Utterance], progress: Progress, what: str
-    ) -> Iterable[Batch]:
-        size = self.config.training.evaluation_batch_size
-        batches = evaluation_batches(self._encode(utterances), size)
-        return progress(batches, what, -(-len(utterances) // size))
+        found = task.labelled(utterances, self.model.guesses_of(outputs()), self.vocabulary)
+        return task.evaluate(utterances, found), found, label_scores
 
     def set_answering(self, overrides: Sequence[str]) -> None:
         """Have the model answer by settings of its own, such as `beams=4`."""

@@ -13,6 +13,7 @@ from edp_mx.runs.file_types import Labels, Record
 from edp_mx.runs.record import content_of
 from edp_mx.runs.records import value_of
 from edp_mx.runs.run_directory import RunDirectory
+from edp_mx.runtime.console_text import count_of
 
 REACH_LABELS = 3.0  # the factor between the numbers of intents, or of slots, of near corpora
 SAME, LIKE, OTHER = range(3)  # a start: the same, of its sizes, any other
@@ -79,7 +80,8 @@ def labels_apart(a: Labels, b: Labels) -> float:
 
 def labels_in_words(labels: Labels) -> str:
     """Return both numbers."""
-    return f"{labels.intents:,} intents and {labels.slots or 'no'} slots"
+    slots = count_of(labels.slots, "slot") if labels.slots else "no slots"
+    return f"{count_of(labels.intents, 'intent')} and {slots}"
 
 
 class Wanted(NamedTuple):

@@ -29,6 +29,16 @@ def wrap(text: str, width: int = WIDTH) -> str:
     return "\n".join(_wrapped(line, width) for line in text.split("\n"))
 
 
+def count_of(number: int, what: str) -> str:
+    """Return a number and what it counts, which gets an s unless it is one.
+
+    Example:
+        >>> count_of(1, "worker"), count_of(1000, "utterance")
+        ('1 worker', '1,000 utterances')
+    """
+    return f"{number:,} {what}{'' if number == 1 else 's'}"
+
+
 class WrappedFormatter(logging.Formatter):
     """Messages alone, in lines of `WIDTH`."""
 

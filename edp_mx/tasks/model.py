@@ -107,6 +107,10 @@ class TaskModel(gluon.Block):
 
     def guesses(self, batches: Iterable[Batch]) -> Iterator[Any]:
         """Yield the predictions for each batch, in a compact form for `Task.fill`."""
+        return self.guesses_of(self.outputs(batches))
+
+    def guesses_of(self, outputs: Iterable[Outputs]) -> Iterator[Any]:
+        """Yield `guesses`, of a model whose outputs they all follow from."""
         raise NotImplementedError
 
     def answers(

@@ -10,6 +10,7 @@ from edp_mx.reports.report_parts import MISSING, Cell, Part, PartTable, counted
 from edp_mx.reports.summary import log10_or_infinity
 from edp_mx.runs.file_types import StatedBound
 from edp_mx.runs.measurements import Spread
+from edp_mx.runtime.console_text import count_of
 from experiments.tables.methods import METHODS
 from experiments.tables.paper import TABLE_1, name_of
 from experiments.tables.query import Entry, Key
@@ -81,7 +82,7 @@ def _runs_behind(entry: Optional[Entry], name: str) -> str:
     if entry is None or name.startswith("ser"):
         return ""
     count = entry.lira_attacked if name.startswith("lira") else entry.attacked
-    return "" if count == len(entry.records) else f"{count} run{'s' * (count > 1)}"
+    return "" if count == len(entry.records) else count_of(count, "run")
 
 
 def _percent(entry: Optional[Entry], name: str, paper: Optional[float]) -> Cell:

@@ -16,6 +16,7 @@ from edp_mx.runs.file_types import Machine
 from edp_mx.runs.record import absent_files
 from edp_mx.runs.sweep.processes import end, launched, start
 from edp_mx.runs.sweep.trial import Trial, last_sentence
+from edp_mx.runtime.console_text import count_of
 from edp_mx.runtime.files import write_json
 from edp_mx.runtime.json_text import read_json
 from edp_mx.runtime.limits import MOST_COUNTED
@@ -119,7 +120,7 @@ class TimesCell(NamedTuple):
 
     @property
     def name(self) -> str:
-        return f"{self.corpus} {self.family}, {self.workers} worker{'s' * (self.workers > 1)}"
+        return f"{self.corpus} {self.family}, {count_of(self.workers, 'worker')}"
 
     @property
     def hash(self) -> str:

@@ -18,6 +18,7 @@ from threadpoolctl import threadpool_limits
 from edp_mx.attacks.membership.roc import area, roc_curve
 from edp_mx.attacks.membership.signals import Signals
 from edp_mx.errors import UserError
+from edp_mx.runtime.console_text import count_of
 
 FOLDS = 5
 LARGEST_LOG_ODDS = 20.0
@@ -113,7 +114,8 @@ def _features_to_learn(signals: Signals, is_member: np.ndarray) -> np.ndarray:
     """Return the features of the shadow, (U, 17), if a classifier can learn from them."""
     if min(is_member.sum(), (~is_member).sum()) < 2 * FOLDS:
         raise UserError(
-            f"the shadow has {is_member.sum()} members and {(~is_member).sum()} non-members; "
+            f"the shadow has {count_of(is_member.sum(), 'member')} and "
+            f"{count_of((~is_member).sum(), 'non-member')}; "
             f"the attack needs at least {2 * FOLDS} of each"
         )
     features = _finite_features(signals, "shadow")

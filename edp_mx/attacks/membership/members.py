@@ -12,6 +12,7 @@ from edp_mx.data.strata import folded_text
 from edp_mx.data.utterance import Utterance
 from edp_mx.data.vocabulary import UNK, Vocabulary
 from edp_mx.errors import UserError
+from edp_mx.runtime.console_text import count_of
 
 
 @dataclass(frozen=True)
@@ -68,8 +69,9 @@ def choose(
     drawn_members, drawn_others = _draw(kept, kept_others, generator, is_balanced, size)
     if not drawn_members:
         raise UserError(
-            f"no pair of members and non-members is left to compare: {len(kept)} different members "
-            f"and {len(kept_others)} non-members"
+            f"no pair of members and non-members is left to compare: "
+            f"{count_of(len(kept), 'different member')} and "
+            f"{count_of(len(kept_others), 'non-member')}"
         )
     repeats = len(train) + len(test) - len(parts[0]) - len(parts[1])
     shared = len(parts[0]) + len(parts[1]) - len(members) - len(others)

@@ -29,6 +29,7 @@ from edp_mx.dp.accounting.remarks import (
     not_covered_by,
     warnings_of,
 )
+from edp_mx.runtime.console_text import count_of
 
 _OF_A_STEP = (
     *("adjacency", "kappa", "sampler", "num_workers", "micro_batches_per_worker"),
@@ -189,11 +190,12 @@ class Guarantee:
         if release is None:
             return ""
         each = release.micro_batches_per_worker
-        batches = f"{release.num_workers} workers x " + f"{each} micro-batches x " * (each > 1)
+        workers = count_of(release.num_workers, "worker")
+        batches = f"{workers} x " + f"{each} micro-batches x " * (each > 1)
         return (
             f"{release.clips.clipped}{release.variant}, {release.adjacency}, kappa "
             f"{release.kappa:g}, {batches}{release.micro_batch_size:g}, scales "
-            f"{plan.scales_source}, sampler {release.sampler}, {plan.steps} steps, "
+            f"{plan.scales_source}, sampler {release.sampler}, {count_of(plan.steps, 'step')}, "
             f"{plan.gaussian} noise"
         )
 

@@ -14,6 +14,7 @@ from edp_mx.dp.accounting.entries import Entry
 from edp_mx.dp.accounting.events import check_poisson_steps
 from edp_mx.dp.accounting.plan import Plan
 from edp_mx.errors import UserError
+from edp_mx.runtime.console_text import count_of
 from edp_mx.runtime.files import PathLike
 from edp_mx.runtime.json_text import parse_json
 from edp_mx.runtime.structured import structure
@@ -213,8 +214,8 @@ def _check(plan: Plan, entry: Entry) -> None:
     first, count, steps = entry.first_step, entry.event.count, plan.steps_per_epoch
     if first is not None and first + count > steps:
         raise UserError(
-            f"first_step is {first} and count is {count}, but an epoch has {steps} steps; the "
-            "ledger is damaged"
+            f"first_step is {first} and count is {count}, but an epoch has "
+            f"{count_of(steps, 'step')}; the ledger is damaged"
         )
 
 

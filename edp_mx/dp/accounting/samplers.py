@@ -11,6 +11,7 @@ from typing import Dict, Optional, Tuple
 
 from edp_mx.dp.accounting.choices import check_count, check_rate
 from edp_mx.errors import UserError
+from edp_mx.runtime.console_text import count_of
 
 
 @dataclass(frozen=True)
@@ -184,7 +185,7 @@ def check_sizes(
     if steps_per_epoch is not None:
         check_count(steps_per_epoch, "steps_per_epoch", least=1)
     lanes = num_workers * micro_batches_per_worker
-    shared = f"{num_workers} workers"
+    shared = count_of(num_workers, "worker")
     if micro_batches_per_worker > 1:
         shared += f" with privacy.micro_batches_per_worker: {micro_batches_per_worker}"
     if SAMPLERS[sampler].has_fixed_size and batch_size % lanes:

@@ -5,14 +5,16 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Dict, List, Optional, Tuple
+from typing import Any, Dict, List, Mapping, Optional, Tuple
 
 from edp_mx.config import load_config
 from edp_mx.errors import UserError
 from edp_mx.runtime.limits import MOST_SEED, MOST_WIDE
 from edp_mx.runtime.settings import SettingError, Settings, setting
+from edp_mx.runtime.yaml_tree import read_layers
 
 Values = Dict[str, Any]  # settings of a trial, by dotted key
+Places = Mapping[str, str]  # file and line of a sweep's parameters, by dotted key
 
 RANGES = ("uniform", "log_uniform", "int")
 
@@ -90,6 +92,12 @@ def load_sweep(path: Path) -> Tuple[SweepConfig, List[Path]]:
         if not file.is_file():
             raise UserError(f"{path}: base: there is no {file}")
     return config, base
+
+
+def places_of(path: Path) -> Places:
+    """Return where the file of a sweep sets each parameter."""
+    _, origins = read_layers([path])
+    return {key[1]: place for key, place in origins.items() if key[0] == "parameters" and key[1:]}
 
 
 def overrides_of(values: Values) -> List[str]:

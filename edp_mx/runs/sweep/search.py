@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from pathlib import Path
-from typing import Dict, Iterator, List, Sequence
+from typing import Dict, Iterator, List, Optional, Sequence
 
 from optuna import Trial as Proposed
 from optuna.trial import TrialState
@@ -15,10 +15,11 @@ from edp_mx.runs.record import record_of, records_like
 from edp_mx.runs.records import collect
 from edp_mx.runs.run_directory import RunDirectory
 from edp_mx.runs.sweep.budget import Budget, Limits, locked
-from edp_mx.runs.sweep.config import SweepConfig
+from edp_mx.runs.sweep.config import Places, SweepConfig
 from edp_mx.runs.sweep.processes import Ended, train_all
 from edp_mx.runs.sweep.study import Study, error_of
 from edp_mx.runs.sweep.trial import Trial, folder_of
+from edp_mx.runtime.console_text import count_of
 from edp_mx.runtime.yaml_tree import read_layers
 
 logger = logging.getLogger(__name__)
@@ -29,6 +30,7 @@ class Sweep:
 
     Args:
         base: the configuration files on which each trial is laid.
+        places: where the sweep's file has each parameter.
         records: folders and files with records of other runs, which are not trained again.
         is_retried: train failed trials again.
 
@@ -44,15 +46,16 @@ class Sweep:
         *,
         workers: int,
         records: Sequence[Path],
+        places: Optional[Places] = None,
         is_retried: bool = False,
     ) -> None:
-        self.base, self.folder, self.workers = base, folder, workers
+        self.base, self.folder, self.workers, self._places = base, folder, workers, places
         self._is_pruned = config.pruner != "none"
         settings, _ = read_layers(base)
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         self._lock = locked(folder / ".lock")
-        places = [path for path in (folder, *records) if path.exists()]
-        self._records = [each.record for each in collect(places)]
+        known = [path for path in (folder, *records) if path.exists()]
+        self._records = [each.record for each in collect(known)]
         self._study = Study(
             config, folder, settings={**settings, "workers": workers}, is_retried=is_retried
         )
@@ -92,7 +95,7 @@ class Sweep:
             self._note(ended)
             budget.note(ended)
             left = self._study.left()
-            logger.info("%d trial%s left%s", left, "s" * (left != 1), budget.time_left(left))
+            logger.info("%s left%s", count_of(left, "trial"), budget.time_left(left))
         if self.trials and all(trial.config is None for trial in self.trials):
             raise UserError(str(self.trials[0].error))
         return not self._study.left()
@@ -113,7 +116,7 @@ class Sweep:
 
     def _trial(self, values: Dict[str, object]) -> Trial:
         """Return the trial of some settings, with the records of its runs."""
-        trial = Trial.of(values, self.base, workers=self.workers)
+        trial = Trial.of(values, self.base, workers=self.workers, places=self._places)
         if trial.config is not None:
             found = records_like(self._records, trial.config, workers=self.workers)
             trial.records = list(found)

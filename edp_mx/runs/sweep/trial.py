@@ -15,7 +15,8 @@ from edp_mx.runs.file_types import Record
 from edp_mx.runs.interrupted import has_begun, make_way
 from edp_mx.runs.record import settings_hash, settings_of
 from edp_mx.runs.run_directory import RunDirectory
-from edp_mx.runs.sweep.config import Values, overrides_of
+from edp_mx.runs.sweep.config import Places, Values, overrides_of
+from edp_mx.runtime.structured import NotOfKind
 from edp_mx.tasks.intent_slot.task import INTENT_SLOT
 from edp_mx.tasks.registry import TASKS
 from edp_mx.tasks.task import Task
@@ -49,14 +50,28 @@ class Trial:
     is_stopped: bool = False
 
     @classmethod
-    def of(cls: Type[T], values: Values, base: Sequence[Path], *, workers: int) -> T:
-        """Return a trial, which has failed if its settings are refused."""
+    def of(
+        cls: Type[T],
+        values: Values,
+        base: Sequence[Path],
+        *,
+        workers: int,
+        places: Optional[Places] = None,
+    ) -> T:
+        """Return a trial, which has failed if its settings are refused.
+
+        Args:
+            places: where the values stand, for the refusal; else they are those of `--set`.
+        """
         trial = cls(values, base)
         try:
             trial.config = load_config(list(base), overrides_of(values))
             trial.hash = settings_hash(settings_of(trial.config), workers)
         except UserError as error:
-            trial.error = str(error)
+            refused = error.__cause__  # it knows the key
+            key = ".".join(refused.place) if isinstance(refused, NotOfKind) else ""
+            place = (places or {}).get(key)
+            trial.error = f"{place}: {refused}" if place else str(error)
         return trial
 
     @property

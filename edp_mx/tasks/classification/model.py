@@ -15,7 +15,7 @@ from edp_mx.models.encoder import Encoder
 from edp_mx.models.id_ranges import check_ids
 from edp_mx.tasks.classification.task import Classified
 from edp_mx.tasks.confidence import Confidence
-from edp_mx.tasks.model import TaskModel, cross_entropy, probabilities
+from edp_mx.tasks.model import Outputs, TaskModel, cross_entropy, probabilities
 
 
 class Classifier(TaskModel):
@@ -48,9 +48,9 @@ class Classifier(TaskModel):
         _, scores = self(batch)
         return cross_entropy(scores, batch.intents)
 
-    def guesses(self, batches: Iterable[Batch]) -> Iterator[Tuple[np.ndarray, np.ndarray]]:
+    def guesses_of(self, outputs: Iterable[Outputs]) -> Iterator[Tuple[np.ndarray, np.ndarray]]:
         """See `TaskModel`: places in the corpus (N,), labels (N,)."""
-        for batch, _, scores in self.outputs(batches):
+        for batch, _, scores in outputs:
             yield batch.indices, scores.argmax(axis=1)
 
     def answers(

@@ -20,7 +20,7 @@ from edp_mx.models.id_ranges import check_ids
 from edp_mx.models.viterbi import best_tags
 from edp_mx.tasks.confidence import Confidence
 from edp_mx.tasks.intent_slot.task import Understanding, Understood, fit_length
-from edp_mx.tasks.model import TaskModel, cross_entropy, probabilities
+from edp_mx.tasks.model import Outputs, TaskModel, cross_entropy, probabilities
 
 
 class Predictions(NamedTuple):
@@ -98,9 +98,9 @@ class IntentSlotModel(TaskModel):
             shares = probabilities(intent_scores / self.answering.temperature)  # (N, I)
             yield batch, Predictions(slots, slot_confidences, intents, shares)
 
-    def guesses(self, batches: Iterable[Batch]) -> Iterator[Understood]:
+    def guesses_of(self, outputs: Iterable[Outputs]) -> Iterator[Understood]:
         chain = self.chain()
-        for batch, emissions, intent_scores in self.outputs(batches):
+        for batch, emissions, intent_scores in outputs:
             paths, _ = best_tags(emissions, batch.lengths, chain)
             tags = np.concatenate(paths).astype(np.int16)  # (tokens,)
             yield batch.indices, batch.lengths, tags, intent_scores.argmax(axis=1)

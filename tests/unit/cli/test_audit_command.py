@@ -56,6 +56,14 @@ def test_what_holds_ends_with_0_and_is_the_default_of_calibrated(rule, capsys):
     assert found["claims"]["holds"]["epsilon"] == pytest.approx(4.3772, abs=1e-3)
 
 
+def test_a_run_that_is_refused_leaves_no_folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(ROOT)
+    options = ("--set", "data.size=60", "training.batch_size=5000")
+    one_sentence("does not lie between 1 and", run, "one-run", "configs/quickstart.yaml",
+                 "--canaries", "10", "--run", tmp_path / "audit", *options)  # fmt: skip
+    assert not list(tmp_path.iterdir())
+
+
 @pytest.mark.parametrize(
     ("options", "word"),
     [

@@ -22,7 +22,7 @@ def test_errors_come_with_their_places_and_exit_code_2(mine):
     assert said == [
         "mine.csv, line 3: 1 tokens but 2 slot tags",
         "mine.csv, line 4: 1 tokens but 2 slot tags",
-        "mine.csv: 2 errors; without an error are 1 utterances, 1 intents, 1 slot types",
+        "mine.csv: 2 errors; without an error is 1 utterance, 1 intent, 1 slot type",
     ]
     mine.write_text(TABLE + BAD * 60)
     said = edp_mx("data", "check", "mine.csv", code=2).stdout.splitlines()
@@ -32,12 +32,12 @@ def test_errors_come_with_their_places_and_exit_code_2(mine):
 def test_what_was_read_is_said_if_all_is_well(mine):
     mine.write_text(TABLE.replace("text", "said"))
     said = edp_mx("data", "check", "mine.csv", "--columns", "text=said").stdout
-    assert said == "mine.csv: no errors in 1 utterances, 1 intents, 1 slot types\n"
+    assert said == "mine.csv: no errors in 1 utterance, 1 intent, 1 slot type\n"
 
 
 def test_sound_utterances_are_written_and_those_left_out_are_counted(mine, tmp_path):
     said = edp_mx("data", "check", "mine.csv", "--skip-bad", "out.jsonl", code=2).stdout
-    assert said.endswith("out.jsonl  1 utterances; 2 records with an error left out\n")
+    assert said.endswith("out.jsonl  1 utterance; 2 records with an error left out\n")
     assert edp_mx("data", "check", "out.jsonl").stdout.startswith("out.jsonl: no errors in 1 utt")
     facts = json.loads(
         edp_mx("data", "check", "mine.csv", "--skip-bad", "out.jsonl", "--force", "--json",

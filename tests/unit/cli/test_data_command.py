@@ -90,7 +90,7 @@ def test_describe_counts_copies_and_what_is_cut(tmp_path, capsys):
     path.write_text("".join(json.dumps(line) + "\n" for line in lines))
     told = cli.printed(capsys, "data", "describe", str(path))
     assert "repeats: 5 utterances have the words of another one; the most frequent has 3\n" in told
-    assert "cut by data.max_tokens=64: 1 utterances\n" in told
+    assert "cut by data.max_tokens=64: 1 utterance\n" in told
     assert "users                     1\n" in told and "without a user            5\n" in told
     assert run("describe", str(path), "--max-tokens", "63", "--json") == 0
     facts = json.loads(capsys.readouterr().out)

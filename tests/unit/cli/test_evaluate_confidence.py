@@ -7,6 +7,7 @@ from support import cli
 from support.drawn_runs import UTTERANCES, drawn_run, predicted
 
 from edp_mx.errors import UserError
+from edp_mx.runs.trained_run import TrainedRun
 
 
 @pytest.fixture(scope="module")
@@ -49,6 +50,15 @@ def test_what_is_chosen_is_judged_the_same_when_it_is_set(run, file, capsys):
     assert sum(refused[::3]) / 100 == at["found"]  # `predict` does what the report says
     right = [answer["intent"] == each.intent for answer, (each, n) in zip(answers, asked) if n % 3]
     assert sum(right) / 200 == at["right"]
+
+
+def test_the_model_reads_each_utterance_once(run, file, capsys, monkeypatch):
+    read, encode = [], TrainedRun._encode
+    monkeypatch.setattr(
+        TrainedRun, "_encode", lambda self, given: read.extend(given) or encode(self, given)
+    )
+    report(capsys, run, file)
+    assert len(read) == len(UTTERANCES)
 
 
 def test_the_own_label_for_what_is_out_of_scope_is_answered_and_counted(run, capsys, monkeypatch):

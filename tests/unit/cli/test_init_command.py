@@ -242,6 +242,11 @@ def test_a_run_on_the_corpus_itself_is_no_public_start(mine, tmp_path):
     assert "was trained on mine.jsonl itself, which is private; start from" in errors
 
 
+def test_what_a_model_is_to_start_from_is_looked_at_before_the_corpus_is_counted(mine):
+    Path("mine.jsonl").write_text("no JSON")
+    assert "nowhere is not a run directory" in init("mine.jsonl", "--start-from", "nowhere", code=2)
+
+
 def test_nothing_is_written_over_without_force(mine):
     for name in ("mine.yaml", "mine.words.txt", "mine.labels.json"):
         Path(name).write_text("precious")
@@ -255,7 +260,7 @@ def test_nothing_is_written_over_without_force(mine):
 def test_outside_of_a_clone_it_says_where_the_recipes_are(mine):
     Path("configs").unlink()
     errors = init("mine.jsonl", code=2)
-    assert "there is no configs/model/clc.yaml here: the recipes come with the repository" in errors
+    assert "yaml here: the recipes come with the repository" in errors
     shutil.rmtree("configs", ignore_errors=True)
     assert not Path("mine.yaml").exists()
 

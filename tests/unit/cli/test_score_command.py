@@ -53,7 +53,7 @@ def test_the_contract(tmp_path, capsys, alignment, counts, ser):
         ('{"tokens": ["hi"', "not JSON"),
         ('["hi"]', "not an object"),
         ({"tokens": ["hi"], "slots": ["O"]}, "intent must be a string"),
-        ({"tokens": ["hi"], "slots": ["O", "O"], "intent": "x"}, "1 tokens but 2 slots"),
+        ({"tokens": ["hi"], "slots": ["O", "O"], "intent": "x"}, "1 token but 2 slots"),
         ({"tokens": ["hi"], "slots": ["X-a"], "intent": "x"}, "not BIO"),
         ({"tokens": ["ho"], "slots": ["O"], "intent": "x"}, "token 1 is 'ho', but 'hi'"),
         ({"tokens": ["h", "i"], "slots": ["O", "O"], "intent": "x"}, "2 tokens, but .*has 1"),
@@ -67,8 +67,8 @@ def test_a_broken_line_is_named(tmp_path, line, words):
 @pytest.mark.parametrize(
     "counts, words",
     [
-        ((2, 1), "hypothesis.jsonl has 1 utterances but .*reference.jsonl has more"),
-        ((1, 2), "reference.jsonl has 1 utterances but .*hypothesis.jsonl has more"),
+        ((2, 1), "hypothesis.jsonl has 1 utterance but .*reference.jsonl has more"),
+        ((1, 2), "reference.jsonl has 1 utterance but .*hypothesis.jsonl has more"),
         ((0, 0), "hold no utterances"),
     ],
 )

@@ -71,8 +71,14 @@ def test_the_command_has_the_workers_of_the_run(tmp_path, monkeypatch):
     assert run.resume_command(1) == f"edp-mx train --resume {run.path}"
     lines = list(after_interruption(run, run.resume_command(), is_new=True))
     assert lines[0].endswith(run.resume_command()) and "after epoch 1 of 4" in lines[1]
+    assert not list(after_interruption(run, "", is_new=True))  # of an audit, which none resumes
     run.finish({})
-    assert not list(after_interruption(run, "", is_new=True))
+    assert not list(after_interruption(run, run.resume_command(), is_new=True))
+
+
+def test_one_step_is_repeated_and_counts(tmp_path):
+    said = resumes_with(made(tmp_path, poisson_plan(), [poisson_plan().entry(0, 1)], 0))
+    assert " and repeats 1 step of epoch 1, which counts twice in ε" in said
 
 
 def test_a_start_that_failed_leaves_nothing_in_the_way(tmp_path):

@@ -166,7 +166,7 @@ def test_a_second_run_with_the_same_settings_is_kept_beside_the_first(tmp_path):
     attack = unstructure(attack_of(first, "t", "x"))
     (old / "attacks.jsonl").write_text(json.dumps(attack))
     add = ["experiments.records", "add", old, "--into", kept]
-    assert edp_mx(*add).stdout == "1 runs and 1 attacks added; there already were 0 and 0\n"
+    assert edp_mx(*add).stdout == "1 run and 1 attack added; there already were 0 and 0\n"
     assert edp_mx(*add).stdout == "0 runs and 0 attacks added; there already were 1 and 1\n"
     before = lines_in(kept)
     assert [[json.loads(line) for line in lines] for lines in before] == [

@@ -18,7 +18,7 @@ from edp_mx.runs.record import settings_of
 from edp_mx.runs.run_directory import RunDirectory
 from edp_mx.runs.sweep import search
 from edp_mx.runs.sweep.budget import Limits
-from edp_mx.runs.sweep.config import load_sweep
+from edp_mx.runs.sweep.config import load_sweep, places_of
 from edp_mx.runs.sweep.processes import Ended
 from edp_mx.runs.sweep.search import Sweep
 from edp_mx.runs.sweep.total_epsilon import total_of
@@ -322,6 +322,21 @@ def test_each_shipped_sweep_loads_with_what_it_sets(path, tmp_path, monkeypatch)
     assert all(
         trial.config is not None and set(trial.values) == set(config.parameters) for trial in seen
     )
+
+
+@pytest.mark.parametrize(
+    "line, message",
+    [
+        ("training.nonsense: [1, 2]", "training.nonsense: there is no such key"),
+        ("training.epochs: [0]", "training.epochs must be at least 1"),
+    ],
+)
+def test_a_parameter_that_no_trial_can_have_is_named_by_its_line(line, message, tmp_path):
+    file = written(tmp_path, f"base: [base.yaml]\nparameters:\n  {line}\n")
+    config, base = load_sweep(file)
+    sweep = Sweep(config, base, tmp_path, workers=1, records=[], places=places_of(file))
+    with pytest.raises(UserError, match=f"sweep.yaml, line 3: {message}"):
+        sweep.run(Limits())
 
 
 @pytest.mark.parametrize(
