@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Iterator, List, Optional, Sequence, Tuple
 
 import numpy as np
 
-from edp_mx.cli.console import require_at_least, whole
 from experiments.command import main
 
 if TYPE_CHECKING:
@@ -29,24 +28,23 @@ HEADER = ("run", "model", "perplexity per piece", "per word", "pieces", "words")
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    add = parser.add_argument
-    add("runs", nargs="+", type=Path, metavar="RUN", help="finished runs of task: causal_lm")
-    add("--order", type=whole, default=ORDER, metavar="n", help=f"pieces of an n-gram ({ORDER})")
+    parser.add_argument(
+        "runs", nargs="+", type=Path, metavar="RUN", help="finished runs of task: causal_lm"
+    )
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Print two rows for each run: the 5-gram, and the run's own model."""
     from edp_mx.reports.table import render_table
 
-    require_at_least(arguments.order, 1, "--order")
     rows: List[Tuple[str, ...]] = []
     for path in arguments.runs:
-        rows += compared(path, arguments.order)
+        rows += compared(path)
     print(render_table(HEADER, rows))
     return 0
 
 
-def compared(path: Path, order: int) -> Iterator[Tuple[str, ...]]:
+def compared(path: Path) -> Iterator[Tuple[str, ...]]:
     """Yield the rows of a run; a word ends at a blank, and the end of a text counts as one."""
     from edp_mx.errors import UserError
     from edp_mx.runs.build import encode_part
@@ -62,7 +60,7 @@ def compared(path: Path, order: int) -> Iterator[Tuple[str, ...]]:
         for part in ("train", "test")
     )
     (read, _), (held_out, begins) = (_sequences(part, tokenizer.special_ids.sep) for part in parts)
-    model = KneserNey(read, order=order, num_pieces=len(tokenizer))
+    model = KneserNey(read, order=ORDER, num_pieces=len(tokenizer))
     guessed = [sequence[begin:] for sequence, begin in zip(held_out, begins)]
     losses = [model.losses(sequence)[-len(rest) :] for sequence, rest in zip(held_out, guessed)]
     pieces = sum(map(len, guessed))
@@ -70,7 +68,7 @@ def compared(path: Path, order: int) -> Iterator[Tuple[str, ...]]:
     own = read_json(path / "results.json")["test"]
     assert own["pieces"] == pieces
     for name, loss in (
-        (f"{order}-gram", float(sum(map(np.sum, losses)))),
+        (f"{ORDER}-gram", float(sum(map(np.sum, losses)))),
         (trained.config.model.family, math.log(own["perplexity"]) * pieces),
     ):
         found = (f"{math.exp(loss / number):.1f}" for number in (pieces, words))

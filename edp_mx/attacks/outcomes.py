@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 from typing import Any, Callable, Dict, Iterator, List
 
-from edp_mx.attacks.canaries.attack import attack_by_canaries, write_exposures
+from edp_mx.attacks.canaries.attack import attack_by_canaries
 from edp_mx.attacks.canaries.numbers import CanarySettings
 from edp_mx.attacks.directory import write_outcome
 from edp_mx.attacks.membership.lira.attack import (
@@ -62,8 +62,6 @@ def _canaries(request: AttackRequest, run: RunDirectory) -> Callable[[], Dict[st
     }
     settings = CanarySettings(**{key: n for key, n in given.items() if n is not None})
     config = load_config(run.config, request.overrides)
-    if request.from_scores:
-        return lambda: write_exposures(run)
     return lambda: attack_by_canaries(
         run.path, config, settings, start(), progress_bar(is_first=True)
     )

@@ -44,9 +44,8 @@ class AttackRequest:
         """Refuse options that the requested attacks do not read, and impossible values."""
         if self.lira is not None and self.shadows_of is not None:
             raise UserError("--shadows-of uses the shadows of another run: leave out --lira")
-        is_new = not self.from_scores
+        is_new, canaries = not self.from_scores, self.canaries
         lira = is_new and self.lira is not None
-        canaries = is_new and self.canaries
         shadow = is_new and self.trains_shadow
         trains = lira or canaries or shadow
         of_canaries = ("canary_count", "canary_digits", "candidates")

@@ -8,19 +8,17 @@ the release that the options and --set describe.
 from __future__ import annotations
 
 import argparse
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, Dict, List, Optional, Sequence, Tuple
 
 from edp_mx.cli.console import add_wide, refuse_other_than_png, tell
 from edp_mx.cli.plan_options import SIZES, add_plan_options, delta_of, plan_of
-from edp_mx.dp.accounting.accountants import check_claim, count_with
-from edp_mx.dp.accounting.bound import Bound, unbounded
+from edp_mx.dp.accounting.bound import Bound
 from edp_mx.dp.accounting.entries import Entry
 from edp_mx.dp.accounting.guarantee import guarantee
 from edp_mx.dp.accounting.plan import Plan
 from edp_mx.errors import UserError
-from edp_mx.reports.plan_report import counts_as_json, plan_as_json, plan_as_lines
+from edp_mx.reports.plan_report import plan_as_json, plan_as_lines
 from edp_mx.runtime.settings import refuse_unread
 
 EXAMPLES = """\
@@ -37,9 +35,6 @@ examples:
   a decay, for another program (infinite or beyond a double: null, beside log10 or reason):
     edp-mx account --noise-multiplier 20 --epochs 30 --num-examples 4478 --workers 8 --json \\
         --set "privacy.decay={kind: exponential, rate: 0.1}"
-  by an accountant of one's own choice, which is refused where it does not hold:
-    edp-mx account --noise-multiplier 2 --epochs 5 --delta 1e-5 --sampler poisson \\
-        --sample-rate 0.01 --set privacy.adjacency=zero_out --accountant poisson_rdp
 
 from the ledger of a run, finished or not, at its own delta, at another, and as a picture:
   edp-mx account runs/mine-20260101-120000
@@ -60,7 +55,6 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     add("paths", nargs="*", type=Path, metavar="RUN|CONFIG",
         help="a run directory or a ledger; or YAML files, laid over each other")  # fmt: skip
     add_plan_options(parser, *OPTIONS)
-    add("--accountant", metavar="NAME", help="whose epsilon to state; it must be a bound")
     add("--plot", type=Path, metavar="FILE.png", help="epsilon over the epochs; beside it FILE.csv")
     add("--json", action="store_true", help="JSON in full double precision")
     add_wide(parser)
@@ -73,12 +67,6 @@ def run(arguments: argparse.Namespace) -> int:
     plan, entries, bound, report, lines = (
         _count_plan(arguments) if run is None else _count_ledger(arguments, run)
     )
-    if arguments.accountant is not None:
-        stated = _state(arguments.accountant, plan, entries, bound)
-        more = {**counts_as_json([stated])[0], "conditions": list(bound.conditions)}
-        report = {**report, "stated": more}
-        conditions = "".join(f", if {condition}" for condition in bound.conditions)
-        lines = [*lines, "", f"epsilon by {stated.accountant}: {stated.epsilon}{conditions}"]
     tell(arguments, lambda: report, lambda: "\n".join(lines))
     if arguments.plot is not None:
         from edp_mx.reports.epsilon_curve import curve_of, plot_curve
@@ -118,12 +106,3 @@ def _count_plan(arguments: argparse.Namespace) -> Counted:
     """Count epsilon of the release that the configuration and the options describe."""
     said = guarantee(plan_of(arguments, arguments.paths)[0])
     return said.plan, said.entries, said.holds, plan_as_json(said), plan_as_lines(said)
-
-
-def _state(name: str, plan: Plan, entries: Sequence[Entry], bound: Bound) -> Bound:
-    """Count by one accountant, which must hold; where `bound` has no limit, it has none either."""
-    assert plan.release is not None  # a ledger without a release is refused
-    check_claim(name, plan.release)
-    if bound.reasons:
-        return replace(unbounded(), accountant=name)
-    return count_with(name, plan.composition(entries), delta=plan.delta)

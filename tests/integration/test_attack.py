@@ -181,10 +181,6 @@ def test_canaries_that_are_repeated_are_exposed(runs, tmp_path, capsys):
     unlike = "training.epochs 5 instead of 20. The exposure is that of this model"
     assert unlike in shown and unlike in (folder / "report.html").read_text()
     assert "| 100 times" in shown and str(folder / "report.html") in shown
-    for name in ("exposure.csv", "exposure.json", "exposure.png"):
-        (folder / name).unlink()
-    attack(target, "--canaries", "--from-scores")
-    assert read_table(folder / "exposure.csv") == rows
     assert not (folder / ".training").exists()
 
 

@@ -15,7 +15,6 @@ from edp_mx.dp.accounting.pld.interval import epsilon_poisson_pld, upper_epsilon
 from edp_mx.dp.accounting.rdp import epsilon_poisson_rdp
 from edp_mx.dp.accounting.release import Release
 from edp_mx.dp.accounting.zcdp import CONVERSIONS, log_epsilon_gdp_clt, log_rho_of, yu_rs_of_steps
-from edp_mx.errors import UserError
 
 
 @dataclass(frozen=True)
@@ -154,27 +153,6 @@ def count_with_all(composition: Composition, *, delta: float) -> List[Bound]:
 def is_gaussian(bound: Bound) -> bool:
     """Return whether a bound counts a single Gaussian mechanism, whose limits are exact."""
     return bound.accountant in ACCOUNTANTS and ACCOUNTANTS[bound.accountant].is_gaussian
-
-
-def check_claim(name: str, release: Release) -> None:
-    """Refuse to claim the ε of an accountant that does not hold for a release."""
-    check_choice("accountant", name, ACCOUNTANTS)
-    accountant = ACCOUNTANTS[name]
-    holding = " or ".join(
-        a.name for a in _accountants_for(release.sampler, release.neighbours) if a.is_bound
-    )
-    if not accountant.is_bound:
-        raise UserError(f"{name} is not a bound: it can be shown beside one, not claimed")
-    if accountant.sampler != release.sampler:
-        raise UserError(
-            f"{name} counts {accountant.sampler} sampling, but the sampler is {release.sampler}; "
-            f"choose {holding}"
-        )
-    if release.neighbours not in accountant.neighbours:
-        raise UserError(
-            f"{name} counts {' and '.join(accountant.neighbours)} neighbours, but the adjacency is "
-            f"{release.adjacency}; choose {holding}"
-        )
 
 
 def _accountants_for(sampler: str, neighbours: str) -> List[Accountant]:

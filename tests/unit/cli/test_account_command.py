@@ -11,7 +11,7 @@ from support.made_ledgers import plan_with, run_with, shuffled_line
 from support.records import INFINITE, PRIVACY
 from support.refusals import one_sentence
 
-from edp_mx.dp.accounting.accountants import ACCOUNTANTS, count_with, count_with_all
+from edp_mx.dp.accounting.accountants import ACCOUNTANTS, count_with_all
 from edp_mx.dp.accounting.events import Composition, Event
 from edp_mx.dp.accounting.pld.interval import upper_epsilon_poisson_pld
 
@@ -84,14 +84,13 @@ def test_beyond_a_double_only_the_logarithm_is_left(run):
     assert "10^445.758" in run(*options.split(), "--delta", "5e-4")
 
 
-@pytest.mark.parametrize("accountant", ["rf_exact", "rf_zcdp"])
-def test_noise_that_float32_cannot_add_is_infinite_and_says_so(run, accountant):
+def test_noise_that_float32_cannot_add_is_infinite_and_says_so(run):
     options = ["--epochs", "2", "--delta", "1e-5", "--workers", "8",
                *PUBLISHED, "--noise-multiplier"]  # fmt: skip
     # z / 8 of C against 2^-19 of C
     vanishing = [*options, repr(7.9 * 2**-19)]
-    found = strictly(run(*vanishing, "--accountant", accountant, "--json"))
-    assert found["holds"]["epsilon"] is found["stated"]["epsilon"] is None
+    found = strictly(run(*vanishing, "--json"))
+    assert found["holds"]["epsilon"] is None
     assert "smaller than what float32 can add" in found["holds"]["reason"]
     assert {row["epsilon"] for row in found["accountants"]["holds"]} == {None}
     assert found["as_published"]["epsilon"] is not None
@@ -123,15 +122,11 @@ def test_the_longest_plan(run):
         ([*LEAST, "--mechanism", "none"], "privacy.mechanism is none"),
         ([*LEAST, "--sample-rate", "0.1"], "sampler poisson"),
         ([*LEAST, "--plot", "x.pdf"], ".png"),
-        ([*LEAST, "--accountant", "poisson_pld"], "sampler is shuffle; choose rf_exact"),
-        ([*LEAST, "--accountant", "moments"], "choose one of rf_exact"),
         ([*POISSON], "--num-examples, from which .* or --sample-rate"),
         ([*POISSON, *DRAWN, "--batch-size", "64"], "--sample-rate and --batch-size"),
         ([*LEAST, "--set", "training.epochs=3"], "--epochs and --set training.epochs say the same"),
         ([*POISSON, "--sample-rate", "2"], "sample_rate is 2"),
         ([*POISSON, "--sample-rate", "0"], "sample rate above 0"),
-        ([*POISSON, *DRAWN, "--accountant", "poisson_rdp"], "adjacency is replace_one"),
-        ([*POISSON, *DRAWN, "--accountant", "gdp_clt"], "not a bound"),
         (["--noise-multiplier", "1", "--epochs", "1"], "--num-examples"),
         (["--epochs", "3", "--delta", "1e-5"], "give a CONFIG, or at least privacy.noise_mult"),
         (["--noise-multiplier", "1", "--delta", "1e-5"], "at least training.epochs"),
@@ -162,37 +157,21 @@ def test_all_accountants_of_poisson_steps(run):
     assert found["sampler"] == {"name": "poisson", "sample_rate": 0.01, "steps_per_epoch": 100}
 
 
-@pytest.mark.parametrize("name", ["poisson_rdp", "poisson_pld"])
-def test_a_named_accountant_states_its_epsilon(run, name):
-    options = [*POISSON, *DRAWN, *ZERO_OUT, "--accountant", name]
-    found = strictly(run(*options, "--json"))
-    steps = Composition("zero_out", [Event("poisson", 2.0, 300, 0.01)])
-    expected = count_with(name, steps, delta=1e-5).epsilon
-    assert found["stated"]["accountant"] == name and found["stated"]["is_bound"] is True
-    assert found["stated"]["epsilon"] == pytest.approx(expected.value, rel=1e-9)
-    assert run(*options).splitlines()[-1] == f"epsilon by {name}: {expected}"
-    plain = strictly(run(*options[:-2], "--json"))
-    assert {**plain, "stated": found["stated"]} == found
-
-
-def test_a_named_accountant_of_a_run(run, finished, tmp_path):
-    found = strictly(run(finished, "--accountant", "rf_zcdp", "--json"))
+def test_the_accountants_of_a_run(run, finished, tmp_path):
+    found = strictly(run(finished, "--json"))
+    (rf_zcdp,) = (row for row in found["accountants"]["holds"] if row["accountant"] == "rf_zcdp")
     rho = 4 / (2 * 8**2)
     expected = rho + 2 * math.sqrt(rho * math.log(1 / found["delta"]))
-    assert found["stated"]["epsilon"] == pytest.approx(expected, rel=1e-12)
-    one_sentence("sampler is shuffle", run, finished, "--accountant", "poisson_pld")
+    assert rf_zcdp["epsilon"] == pytest.approx(expected, rel=1e-12)
     private = run_with(tmp_path / "run", plan_with(private_inputs=["vocabulary"]), WHOLE)
-    text = " ".join(run(private, "--accountant", "rf_exact").split())
-    assert text.endswith("if the vocabulary, characters and labels were public")
     public = strictly(run(finished, "--json"))["accountants"]["holds"]
     found = strictly(run(private, "--json"))["accountants"]
     assert {row["epsilon"] for row in found["holds"]} == {None}  # as `holds` is itself
     assert {row["log10_epsilon"] for row in found["holds"]} == {None}
     assert found["holds_if"] == public
-    assert "| rf_exact | 0.765454 | infinite | 0.765454 | yes" in text
+    assert "| rf_exact | 0.765454 | infinite | 0.765454 | yes" in " ".join(run(private).split())
     fixed = run_with(tmp_path / "fixed", plan_with(seed_is_fixed=True), [shuffled_line(0)])
-    found = strictly(run(fixed, "--accountant", "rf_exact", "--json"))
-    assert found["stated"]["epsilon"] is None
+    found = strictly(run(fixed, "--json"))
     assert {row["epsilon"] for row in found["accountants"]["holds"]} == {None}
 
 

@@ -50,7 +50,7 @@ def test_without_its_ledger_a_private_run_has_no_epsilon(tmp_path):
 
 def test_another_number_of_utterances_than_the_split_has_is_refused(tmp_path):
     run = made_run(tmp_path / "run", plan_with({"unit": "utterance"}), train=4000)
-    one_sentence("counts 4478 utterances, but split.json has 4000", recount, run)
+    one_sentence("counts 4,478 utterances, but split.json has 4,000", recount, run)
 
 
 def test_of_users_there_may_be_fewer_than_utterances(tmp_path):

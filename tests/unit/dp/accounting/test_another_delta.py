@@ -67,11 +67,11 @@ def test_every_command_says_so(stopped, capsys, tmp_path):
     epsilon = edp_mx.api.account(stopped, delta=1e-6).holds.epsilon.value
     assert epsilon == pytest.approx(EPSILONS[1e-6], abs=5e-4)
     curve = tmp_path / "curve.png"
-    words = ("--delta", "1e-6", "--json", "--accountant", "poisson_pld", "--plot", str(curve))
+    words = ("--delta", "1e-6", "--json", "--plot", str(curve))
     found = strictly(printed(capsys, "account", stopped, *words))
     first, *_ = found["accountants"]["holds"]
-    stated = [first, found["holds"], found["planned"]["holds"], found["stated"]]
-    assert [each["epsilon"] for each in stated] == [epsilon] * 4
+    stated = [first, found["holds"], found["planned"]["holds"]]
+    assert [each["epsilon"] for each in stated] == [epsilon] * 3
     *_, last = csv.DictReader(curve.with_suffix(".csv").open(encoding="utf-8"))
     assert float(last["that_holds"]) == pytest.approx(epsilon, rel=1e-12)
     page = printed(capsys, "explain", stopped, "--delta", "1e-6")
