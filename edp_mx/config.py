@@ -6,7 +6,7 @@ import dataclasses
 import os
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, List, Sequence, Tuple, Type, TypeVar, Union, overload
+from typing import Any, List, Sequence, Tuple, Union
 
 from edp_mx.data.config import DataConfig
 from edp_mx.data.labels import LabelsConfig
@@ -25,7 +25,6 @@ from edp_mx.tasks.intent_slot.task import INTENT_SLOT
 from edp_mx.tasks.registry import TASKS
 from edp_mx.training.config import TrainingConfig
 
-T = TypeVar("T")
 Files = Union[str, Path, Sequence[Union[str, Path]]]
 
 
@@ -75,15 +74,7 @@ class ExperimentConfig(Settings):
         object.__setattr__(self, "data", replace(data, columns=columns, labels=labels))
 
 
-@overload
-def load_config(files: Files, overrides: Overrides = ...) -> ExperimentConfig: ...
-
-
-@overload
-def load_config(files: Files, overrides: Overrides = ..., *, kind: Type[T]) -> T: ...
-
-
-def load_config(files: Files, overrides: Overrides = (), *, kind: Any = ExperimentConfig) -> Any:
+def load_config(files: Files, overrides: Overrides = ()) -> ExperimentConfig:
     """Read settings from YAML files, one or several of which each overrides those before it.
 
     A file may include others: `include: [a.yaml, b.yaml]`, with paths relative to that file.
@@ -91,14 +82,13 @@ def load_config(files: Files, overrides: Overrides = (), *, kind: Any = Experime
 
     Args:
         overrides: `key.path=value` texts or a mapping of dotted keys, applied last.
-        kind: the dataclass to fill.
 
     Raises:
         UserError: see `read_settings`.
     """
     paths = [files] if isinstance(files, (str, os.PathLike)) else list(files)
     return read_settings(
-        [Path(path) for path in paths], overrides, kind=kind, complete=_adopt_sizes
+        [Path(path) for path in paths], overrides, kind=ExperimentConfig, complete=_adopt_sizes
     )
 
 

@@ -27,7 +27,6 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Print a row for each configuration."""
     from edp_mx.config import load_config
     from edp_mx.data.corpus import load_corpus
     from edp_mx.reports.table import render_table
@@ -53,11 +52,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def best_score(texts: Sequence[List[str]], labels: Sequence[List[str]]) -> Tuple[float, float]:
-    """Return the share right on the test part, and the C that validation chose.
-
-    Args:
-        texts, labels: of training, validation and test.
-    """
+    """Return the share right on the last part, test, and the C that the second one has chosen."""
     from sklearn.feature_extraction.text import TfidfVectorizer
     from sklearn.svm import LinearSVC
 

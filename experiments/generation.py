@@ -36,7 +36,6 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Print a row for each run, and what each wrote."""
     from edp_mx.reports.table import render_table
     from edp_mx.runtime.files import write_text
 

@@ -142,7 +142,6 @@ def _with_epochs(model: str, epochs: int) -> Iterator[Row]:
 
 
 def page(found: Sequence[Row]) -> str:
-    """Return the table with its notes."""
     smallest = 10 ** min(row.holds for row in found)
     table = render_table(COLUMNS, [row.cells() for row in found])
     return f"{HEADER.format(smallest=smallest)}{table}\n{FOOTER}"
@@ -155,7 +154,6 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Write the page, or print it."""
     text = page(rows())
     if arguments.out:
         write_text(arguments.out, text)

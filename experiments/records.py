@@ -35,7 +35,6 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Add the new records, and print their number."""
     from edp_mx.runs.attack_records import collect_attacks
     from edp_mx.runs.record_files import ATTACKS, RUNS, key_of_attack, put_attacks, put_runs
     from edp_mx.runs.records import collect, records_below

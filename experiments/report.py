@@ -37,7 +37,6 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Write both pages."""
     from edp_mx.reports.records_page import read, write_pages
     from edp_mx.runs.records import records_below
     from experiments.pages.result_page import parts_of
@@ -58,7 +57,6 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _command(arguments: argparse.Namespace) -> str:
-    """Return the command that makes the page again."""
     words = ["python", "-m", "experiments.report", *map(str, arguments.records)]
     for option, given, usual in (
         ("--out", arguments.out, None),

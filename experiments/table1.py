@@ -74,7 +74,6 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Train the missing runs and print the table."""
     folder, records = arguments.runs, arguments.records
     request = _request(arguments)
     table = Table(request, cells_of(request), shadow_cells(request), folder, records)

@@ -61,7 +61,6 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Measure the missing rows and print the table."""
     from experiments.tables.times import Times, times_cells
 
     request = _request(arguments)

@@ -180,7 +180,6 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Train and attack the missing points; write the page and its picture."""
     start_logging(is_first=True)
     found, text = measured(arguments)
     write_text(PAGE, text)

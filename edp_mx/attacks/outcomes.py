@@ -122,7 +122,6 @@ def _shadow(request: AttackRequest, shadow: List[str]) -> Callable[[], Path]:
 
 
 def _train(config: Any, runs: Path) -> Path:
-    """Train a shadow in this process."""
     directory, workers = RunRequest(runs=runs).create(config), start()
     train(config, workers, directory, enter_run(directory, workers))
     start_logging(is_first=True)

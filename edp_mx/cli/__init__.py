@@ -88,11 +88,7 @@ def main(argv: Optional[List[str]] = None) -> int:
 
 
 def carry_out(arguments: argparse.Namespace, program: str) -> int:
-    """Run a parsed command; return its exit code, as `main` does.
-
-    Args:
-        program: who speaks in an error.
-    """
+    """Run a parsed command; errors name the program. Return its exit code, as `main` does."""
     if logging.lastResort is not None:  # it prints warnings where a command has no log
         logging.lastResort.setFormatter(WrappedFormatter())
     try:

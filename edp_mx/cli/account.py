@@ -61,7 +61,6 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Print both ε, and draw them if asked to."""
     refuse_other_than_png(arguments.plot, "--plot")
     run = _run_in(arguments.paths)
     plan, entries, bound, report, lines = (
@@ -86,7 +85,6 @@ def _run_in(paths: Sequence[Path]) -> Optional[Path]:
 
 
 def _count_ledger(arguments: argparse.Namespace, run: Path) -> Counted:
-    """Count epsilon from the ledger of a run."""
     from edp_mx.reports.ledger_report import (
         account_of,
         ledger_as_json,
@@ -103,6 +101,5 @@ def _count_ledger(arguments: argparse.Namespace, run: Path) -> Counted:
 
 
 def _count_plan(arguments: argparse.Namespace) -> Counted:
-    """Count epsilon of the release that the configuration and the options describe."""
     said = guarantee(plan_of(arguments, arguments.paths)[0])
     return said.plan, said.entries, said.holds, plan_as_json(said), plan_as_lines(said)

@@ -78,7 +78,6 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Run the attacks and print their outcomes."""
     from edp_mx.api import attack_and_draw
 
     refuse_in_job("edp-mx attack runs in one process")
@@ -103,7 +102,6 @@ def request_of(arguments: argparse.Namespace) -> AttackRequest:
 
 
 def _compare(arguments: argparse.Namespace) -> int:
-    """Print a table of attacks, and draw them if asked to."""
     from edp_mx.reports.attack_epsilon import compare_attacks, plot_attacks, points_of
 
     of_attacks = [*values_of(AttackRequest, arguments), "json"]

@@ -67,7 +67,6 @@ With several workers use launch/audit.sh, which starts them.
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """Declare the three audits."""
     audits = parser.add_subparsers(dest="audit", metavar="AUDIT", required=True)
 
     noise = _add(audits, "noise", run_noise, "compare the released noise with the accounting")

@@ -31,7 +31,6 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Print the ε of each run, and of all together."""
     from edp_mx.dp.accounting.choices import choose_delta
     from edp_mx.runs.corpus_budget import Spender, Together, count_by_record, spenders_below
 

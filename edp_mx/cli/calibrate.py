@@ -48,7 +48,6 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Print z₀ and both ε."""
     from edp_mx.reports.calibration_report import CalibrationReport
 
     plan, target = plan_of(arguments, arguments.configs)

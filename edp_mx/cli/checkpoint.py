@@ -69,7 +69,6 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def run_fetch(arguments: argparse.Namespace) -> int:
-    """Bring an encoder, or list the known ones."""
     from edp_mx.data.origin import UNKNOWN, Origin
     from edp_mx.models.checkpoints.known_encoders import encoder_named, folder_of, known_encoders
 
@@ -86,7 +85,6 @@ def run_fetch(arguments: argparse.Namespace) -> int:
 
 
 def run_import(arguments: argparse.Namespace) -> int:
-    """Read any layout and write the one that training reads."""
     from edp_mx.runs.ancestors import origin_of
 
     refuse_filled(arguments.out)
@@ -107,7 +105,6 @@ def _take(folder: Path, out: Path, origin: Sequence[Origin]) -> int:
 
 
 def run_describe(arguments: argparse.Namespace) -> int:
-    """Print the sizes of a checkpoint."""
     from edp_mx.models.checkpoints.huggingface import read_checkpoint
 
     start_logging(is_first=True)

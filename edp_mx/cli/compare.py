@@ -25,7 +25,6 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Print the table."""
     from edp_mx.reports.summary import compare, run_as_json
 
     runs = [RunDirectory.existing(path) for path in arguments.run_directories]

@@ -38,7 +38,6 @@ def add_command(
 
 
 def add_configs(parser: argparse.ArgumentParser, nargs: str = "+") -> None:
-    """Add the positional configuration files."""
     parser.add_argument(
         "configs",
         nargs=nargs,

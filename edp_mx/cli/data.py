@@ -122,7 +122,6 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def run_make(arguments: argparse.Namespace) -> int:
-    """Write a synthetic corpus, marked as one."""
     from edp_mx.data.synthetic import make_utterances
     from edp_mx.data.text import write_json_lines
     from edp_mx.runtime.files import sha256_of, write_json, write_text
@@ -144,7 +143,6 @@ def run_make(arguments: argparse.Namespace) -> int:
 
 
 def run_fetch(arguments: argparse.Namespace) -> int:
-    """Download a public corpus."""
     from edp_mx.data.download import CORPORA, fetch
 
     corpus = arguments.corpus
@@ -160,11 +158,11 @@ def run_fetch(arguments: argparse.Namespace) -> int:
 
 
 def run_describe(arguments: argparse.Namespace) -> int:
-    """Print the counts of a corpus, and, if wished, some of its utterances."""
     from edp_mx.data.description import describe
     from edp_mx.data.encoding import MAX_PIECES
     from edp_mx.data.sources import named_utterances
     from edp_mx.data.tokenizer import load_tokenizer
+    from edp_mx.metrics.spans import bracketed
 
     name = arguments.corpus
     parts: Counter = Counter()
@@ -186,8 +184,10 @@ def run_describe(arguments: argparse.Namespace) -> int:
         return 0
     lines = [*_lines(name, description), *_split_lines(parts)]
     if arguments.show:
-        examples = (line for each in description.examples for line in _example(each))
-        lines += ["examples:", *examples]
+        lines.append("examples:")
+        for each in description.examples:
+            text = f"{each.intent}: {bracketed(each.tokens, each.slots)}"
+            lines += lines_of(text, first="  ", rest="      ", width=78)
     show("\n".join(lines), is_wide=False)
     return 0
 
@@ -248,11 +248,3 @@ def _user_lines(description: Any) -> List[str]:
     if description.unnamed:
         lines.append(f"without a user {description.unnamed:>12,}")
     return lines
-
-
-def _example(utterance: Any) -> List[str]:
-    """Show an utterance with its spans in brackets."""
-    from edp_mx.metrics.spans import bracketed
-
-    text = f"{utterance.intent}: {bracketed(utterance.tokens, utterance.slots)}"
-    return lines_of(text, first="  ", rest="      ", width=78)

@@ -27,7 +27,6 @@ _SUFFIXES = (".jsonl", ".jsonl.gz")
 
 
 def add_check(actions: Any) -> None:
-    """Add the action to `edp-mx data`."""
     check = add_command(actions, "check", run_check, "find all errors of a corpus", EXAMPLES)
     check.add_argument("corpus", metavar="FILE|FOLDER|NAME")
     check.add_argument("--skip-bad", dest="out", type=Path, metavar="OUT.jsonl[.gz]",

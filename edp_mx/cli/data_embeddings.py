@@ -24,7 +24,6 @@ examples:
 
 
 def add_train_embeddings(actions: Any) -> None:
-    """Add the action to `edp-mx data`."""
     train = add_command(
         actions, "train-embeddings", run_train_embeddings, "train fastText word vectors", EXAMPLES
     )
@@ -46,7 +45,6 @@ def add_train_embeddings(actions: Any) -> None:
 
 
 def run_train_embeddings(arguments: argparse.Namespace) -> int:
-    """Train word vectors."""
     from edp_mx.data.fasttext_training import train_fasttext
 
     out, texts = out_of(arguments, list(map(str, arguments.texts))), arguments.texts

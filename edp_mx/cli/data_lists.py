@@ -80,7 +80,6 @@ examples:
 
 
 def add_lists(actions: Any) -> None:
-    """Add the five actions to `edp-mx data`."""
     text = add_command(actions, "text", run_text, "write utterances as plain text", TEXT_EXAMPLES)
     text.add_argument("sources", nargs="+", metavar="CORPUS|PATH")
     prompts = add_command(
@@ -115,7 +114,6 @@ def add_lists(actions: Any) -> None:
 
 
 def run_text(arguments: argparse.Namespace) -> int:
-    """Write the text of corpora."""
     from edp_mx.data.lists import tokens_of
     from edp_mx.data.readers.columns_config import NONE
     from edp_mx.data.text import write_lines
@@ -131,7 +129,6 @@ def run_text(arguments: argparse.Namespace) -> int:
 
 
 def run_prompts(arguments: argparse.Namespace) -> int:
-    """Write prompts and replies as JSON lines."""
     from edp_mx.data.lists import texts_of
     from edp_mx.data.prompts import prompts_for
     from edp_mx.data.text import write_json_lines
@@ -149,7 +146,6 @@ def run_prompts(arguments: argparse.Namespace) -> int:
 
 
 def run_words(arguments: argparse.Namespace) -> int:
-    """Write a list of words."""
     from edp_mx.data.lists import TEXTS, common_words, tokens_of
     from edp_mx.data.text import write_lines
 
@@ -173,7 +169,6 @@ def run_words(arguments: argparse.Namespace) -> int:
 
 
 def run_labels(arguments: argparse.Namespace) -> int:
-    """Write a list of labels, marked unless they are public."""
     from edp_mx.data.description import describe
     from edp_mx.data.lists import labels_in, write_labels
     from edp_mx.data.sources import named_utterances
@@ -199,7 +194,6 @@ def run_labels(arguments: argparse.Namespace) -> int:
 
 
 def run_merge(arguments: argparse.Namespace) -> int:
-    """Write one corpus from several."""
     from edp_mx.data.merging import Wanted, merge
 
     require_at_least(arguments.seed, 0, "--seed")

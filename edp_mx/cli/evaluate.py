@@ -62,7 +62,6 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Predict, score and print."""
     from edp_mx.reports import baselines
     from edp_mx.reports.confidence_report import confidence_report
     from edp_mx.reports.label_tables import label_scores_as_json, label_tables

@@ -28,7 +28,6 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Print the page."""
     from edp_mx.reports.explanation import NO_MECHANISM_PAGE, explain, explain_by_section
     from edp_mx.reports.ledger_report import account_of, at_other_deltas_as_json, is_without_privacy
 

@@ -29,7 +29,6 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Write the folder, and print its files."""
     from edp_mx.reports.model_card import CARD, model_card
     from edp_mx.runs.exported.huggingface import write_huggingface
     from edp_mx.runs.exported.onnx_folder import write_onnx

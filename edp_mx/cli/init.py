@@ -62,7 +62,6 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Write the configuration and its lists, and say what to expect."""
     from edp_mx.data.description import describe
     from edp_mx.data.sources import named_utterances
     from edp_mx.runs.first_config import Start, first_config, refuse_without_recipes
@@ -119,7 +118,6 @@ def _checked_out(arguments: argparse.Namespace) -> Path:
 
 
 def _labels(arguments: argparse.Namespace, listed: Path) -> Dict[str, Any]:
-    """The list of labels, and its lines in the configuration."""
     path = arguments.corpus
     if arguments.labels:
         return {"labels": arguments.labels, "label_note": "A public list"}

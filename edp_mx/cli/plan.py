@@ -40,7 +40,6 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Print the expected scores, their sources, and the next command."""
     n, epsilon = arguments.num_examples, arguments.epsilon
     require_at_least(n, 1, "--num-examples")
     require_above_zero(epsilon, "--epsilon")

@@ -68,7 +68,6 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Predict each utterance and print it."""
     from edp_mx.runs.exported.exported_model import load_model
 
     trained = load_model(arguments.run_directory)
@@ -129,7 +128,6 @@ def _answer_stream(trained: Any, *, as_json: bool) -> None:
 
 
 def answers(trained: Any, chunk: Sequence[Request], *, as_json: bool) -> Iterator[str]:
-    """Yield one line for each request of a chunk."""
     wanted = [request.tokens for request in chunk if not request.error]
     found = iter(trained.predict(wanted) if wanted else ())
     for request in chunk:
@@ -192,11 +190,7 @@ def _bounded(stream: TextIO) -> Iterator[str]:
 
 
 def read_requests(lines: Iterable[str], cut: Cut) -> Iterator[Request]:
-    """Yield the request of each line: plain text, or JSON with `text` or `tokens`.
-
-    Args:
-        cut: makes tokens of a text.
-    """
+    """Yield the request of each line: text, which is `cut`, or JSON with `text` or `tokens`."""
     for number, line in enumerate(lines, start=1):
         kept, tokens, error = _parse(line.lstrip("\ufeff") if number == 1 else line, cut)
         yield Request(kept, tokens, f"line {number}: {error}" if error else "")

@@ -28,7 +28,6 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Write both pages."""
     from edp_mx.reports.records_page import parts_of, read, write_pages
 
     records, attacks = read(arguments.records or [RECORDS], arguments.out)

@@ -54,7 +54,6 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """List, keep or plot."""
     action = str(arguments.paths[0]) if arguments.paths else ""
     for option, value, owner in (
         ("--into", arguments.into, _KEEP),

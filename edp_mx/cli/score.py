@@ -39,7 +39,6 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Print the scores."""
     pairs = _read_pairs(arguments.reference, arguments.hypothesis)
     references, hypotheses = zip(*pairs)
     scores = evaluate(references, hypotheses, arguments.alignment)

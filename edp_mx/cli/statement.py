@@ -21,7 +21,6 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Write the page as HTML and as Markdown."""
     from edp_mx.reports.statement import write_statement
 
     print(*write_statement(arguments.run_directory), sep="\n")

@@ -64,7 +64,6 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Train the trials and print the results."""
     from edp_mx.reports.sweep_results import describe_sweep
     from edp_mx.runs.sweep.budget import Limits
     from edp_mx.runs.sweep.config import load_sweep, places_of

@@ -28,13 +28,10 @@ _SEAL = len(_MARK) + 64  # bytes: the comment at the end of the archive
 
 
 def write_checkpoint(path: Path, arrays: Mapping[str, np.ndarray], *, keep: int = KEPT) -> None:
-    """Replace a checkpoint, whole or not at all, and keep those before it.
+    """Replace a checkpoint, whole or not at all, and keep those before it: `keep` in all.
 
     The file is a `.npz`; the comment of the zip archive is the SHA-256 of all bytes before it. The
     older ones are numbered from the newest: `checkpoint-1.npz`, `checkpoint-2.npz`.
-
-    Args:
-        keep: how many there are afterwards, at most.
     """
     with whole_file(path) as file:
         write_npz(file, arrays)

@@ -189,8 +189,8 @@ class PrivateTraining:
         try_out(self.net, lambda: self._loss_of(first))
         broadcast_weights(self.net, self._workers)
         flat = FlatGradients(layers_of(self.net))
-        sizes = scales_by_size(flat) if self.plan.scales_source == "sqrt_dim" else None
-        scales = settle_scales(np.ones(len(flat.layers)) if sizes is None else sizes)
+        by_size = self.plan.scales_source == "sqrt_dim"
+        scales = settle_scales(scales_by_size(flat) if by_size else np.ones(len(flat.layers)))
         clipping, refusal = clipping_that_fits(
             self.plan.clipping,
             self.plan.released.with_layer_scales(scales),

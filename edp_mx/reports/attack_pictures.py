@@ -57,11 +57,7 @@ def plot_roc(guessed: SavedGuesses, folder: Path) -> Figure:
 
 
 def plot_histograms(guessed: SavedGuesses, folder: Path) -> Figure:
-    """Write `scores.png` and `scores.csv`: where the scores of both sides lie among all scores.
-
-    Returns:
-        The figure.
-    """
+    """Write where the scores of both sides lie, `scores.png` and `.csv`; return the figure."""
     figure, places = build_panels(len(guessed.scores), 3.7, 2.5, columns=1)
     lines = []
     for axes, (name, scores) in zip(places, guessed.scores.items()):

@@ -47,7 +47,6 @@ class Expectation:
         ]
 
     def to_dict(self) -> Dict[str, Any]:
-        """Return strict JSON."""
         recipe, plan = self.recipe, self.calibration.plan
         return {
             "num_examples": recipe.num_examples,

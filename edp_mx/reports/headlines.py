@@ -51,7 +51,6 @@ class Headline:
     are_decades: bool = False
 
     def __str__(self) -> str:
-        """Return it as a line of Markdown."""
         beside = "; ".join(f"{bar.label} {bar.text}" for bar in self.bars if not bar.is_own)
         said = f"**{self.question}**: {f'{self.unit} {self.value}'.strip()}"
         said += f" ({beside})" if beside else ""

@@ -38,8 +38,7 @@ def rows_on_guarantee(account: LedgerAccount) -> List[Row]:
 def rows_on_run(run: RunDirectory, account: Optional[LedgerAccount] = None) -> List[Row]:
     """Return the corpus, its keyed fingerprint, the date, the end of the ledger, the weights' hash.
 
-    Args:
-        account: of its ledger; None without a mechanism, where n is the training part's.
+    Without a mechanism there is no ledger, and n is the training part's.
     """
     environment = run.load(Environment) if run.has("environment") else Environment()
     kept = (environment.fingerprints or {}).get("train", {})

@@ -15,11 +15,7 @@ WIDEST, MOST = 36, 15  # of a name; confusions that are shown
 def label_tables(
     references: Sequence[Utterance], hypotheses: Sequence[Utterance], *, label: str
 ) -> str:
-    """Return the tables as text, labels with most errors first.
-
-    Args:
-        label: what the label of an utterance is called.
-    """
+    """Return the tables as text, with most errors first; `label` is what one is called."""
     found = label_scores(references, hypotheses)
     tables = [_table(label, found["labels"])]
     if found["slots"]:
@@ -47,7 +43,6 @@ def label_scores(
 def label_scores_as_json(
     references: Sequence[Utterance], hypotheses: Sequence[Utterance]
 ) -> Dict[str, List[Any]]:
-    """Return the same for strict JSON."""
     found = label_scores(references, hypotheses)
     for key in ("labels", "slots"):
         found[key] = [{**of._asdict(), "f1": of.f1} for of in found[key]]

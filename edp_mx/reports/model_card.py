@@ -66,9 +66,6 @@ print(pipeline("{task}", "PATH_OF_THIS_FOLDER")("{text}"))
 def model_card(trained: TrainedRun, *, to: str) -> str:
     """Return the card: what the model is, its scores, its privacy and its limits.
 
-    Args:
-        to: the value of `--to`.
-
     Raises:
         UserError: the run has not trained to its end, or its ledger cannot be believed.
     """
@@ -107,11 +104,7 @@ def _pipeline(trained: TrainedRun) -> str:
 
 
 def _front(trained: TrainedRun, to: str, *, is_private: bool) -> Dict[str, Any]:
-    """Return the front matter: licence, library, tags and metrics.
-
-    Args:
-        is_private: whether the ε that holds is finite.
-    """
+    """Return the front matter; `is_private` where the ε that holds is finite."""
     config, task = trained.config, trained.task
     private = ["differential-privacy", config.privacy.mechanism] if is_private else []
     licences = {source.rpartition(", ")[2].lower() for source in _sources(trained)}

@@ -45,13 +45,10 @@ KINDS = (
 
 
 def write_plots(records: Sequence[Record], folder: Path) -> List[str]:
-    """Write the pictures that there are records for as NAME.png and NAME.md.
+    """Write the pictures that there are records for as NAME.png and NAME.md; refuse none at all.
 
     Returns:
         A line for each picture: where it is, or what it lacks.
-
-    Raises:
-        UserError: there are records for none.
     """
     measured = measurements(records)
     best = chosen(measured)

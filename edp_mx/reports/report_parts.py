@@ -110,10 +110,6 @@ def as_markdown(
 
 
 def as_html(title: str, summary: str, parts: Sequence[Part], head: Sequence[Headline] = ()) -> str:
-    """Return a self-contained page, whose tables can be sorted by a click on a column's name.
-
-    Args:
-        head: the numbers that matter, which stand above the parts.
-    """
+    """Return a self-contained page; a click on a column's name sorts its table."""
     shown = {"title": title, "summary": summary, "parts": parts, "head": head}
     return render_page("page.html", **shown, missing=MISSING, most_open=MOST_OPEN)

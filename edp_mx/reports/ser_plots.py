@@ -81,13 +81,9 @@ def plot_by_epsilon(
 
 
 def plot_by_utterances(measured: Sequence[Measurement]) -> Optional[Plot]:
-    """Return SER against n, a panel for each family and each of `EPSILONS`.
+    """Return SER against n by chosen measurements, a panel for each family and of `EPSILONS`.
 
-    Args:
-        measured: the chosen ones.
-
-    Returns:
-        None where no record has such an ε.
+    Edge cases: None where no record has such an ε.
     """
     epsilons = [e for e in EPSILONS if any(each.epsilon == e for each in measured)]
     if not epsilons:
@@ -133,7 +129,6 @@ def table_of(measured: Sequence[Measurement]) -> str:
 
 
 def number_of(epsilon: float) -> str:
-    """Return an ε as it is written."""
     return f"{epsilon:g}" if math.isfinite(epsilon) else "∞"
 
 

@@ -174,11 +174,7 @@ def published_cell(of: WithBounds, others: Sequence[WithBounds]) -> List[str]:
 
 
 def format_holding_epsilon(of: WithBounds, notes: List[str]) -> str:
-    """Format the ε that holds for a run, or its conditional value with a mark.
-
-    Args:
-        notes: conditions in the table so far, to which a new one is added; marks refer to them.
-    """
+    """Format the ε that holds, or its conditional value with the mark of a note."""
     if not of.holds.number.is_infinite or of.holds_if.number.is_infinite:
         return format_epsilon(of.holds)
     return f"{format_epsilon(of.holds_if)}{mark_of(of.holds_if, notes)}"
@@ -190,10 +186,8 @@ def stated_note(records: Sequence[Record]) -> List[str]:
 
 
 def format_epsilon(bound: StatedBound) -> str:
-    """Format an ε for the cell of a table."""
     return bound.number.short(narrow=True)
 
 
 def log10_or_infinity(bound: StatedBound) -> float:
-    """Return log10 of an ε."""
     return bound.number.log / math.log(10)

@@ -62,7 +62,6 @@ def attack_records_of(run: RunDirectory) -> List[AttackRecord]:
 
 
 def read_attack(folder: Path) -> AttackOutcome:
-    """Read `attack.json`."""
     path = folder / "attack.json"
     return structure_file(read_json(path), AttackOutcome, path)
 
@@ -86,11 +85,7 @@ def _tprs(path: Path) -> Dict[str, Tuple[float, ...]]:
 
 
 def keep_whole(run: RunDirectory, folder: Path) -> List[str]:
-    """Add the records of a finished run and of all attacks on it to the files of a folder.
-
-    Returns:
-        A line for each: the file and the name of the record.
-    """
+    """Add the records of a run and of the attacks on it to the files of a folder, and say so."""
     record, attacks = record_to_keep(run), attack_records_of(run)
     put_runs(folder / RUNS, [record])
     put_attacks(folder / ATTACKS, attacks)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from pathlib import Path
-from typing import Any, Callable, Dict, Iterable, Optional, Sequence
+from typing import Any, Dict, Iterable, Optional, Sequence
 
 import mxnet as mx
 import numpy as np
@@ -94,39 +94,18 @@ def _tokenizer(
         )
     if checkpoint is not None:
         return checkpoint.tokenizer
-    return read_or_learn_pieces(
-        vocabulary.path if vocabulary.source == "file" else None,
-        lambda: lines_of(seen),
-        size=vocabulary.max_words or NUM_PIECES,
-        lowercase=vocabulary.lowercase,
-        min_count=vocabulary.min_count,
-        learn=family_of(config.model).learn_tokenizer,
-    )
-
-
-def read_or_learn_pieces(
-    path: Optional[str],
-    lines: Callable[[], Iterable[str]],
-    *,
-    size: int,
-    lowercase: bool,
-    min_count: int,
-    learn: Optional[Callable[..., Tokenizer]] = None,
-) -> Tokenizer:
-    """Return the pieces of a file or of a checkpoint's folder; without a path, learn them.
-
-    Args:
-        learn: as a `Family` has it; None learns word pieces.
-    """
-    if path is None:
-        logger.info("learning at most %d pieces", size)
-        if learn is not None:
-            return learn(lines(), size=size, min_count=min_count)
-        pieces = learn_pieces(lines(), size=size, lowercase=lowercase, min_count=min_count)
-        return WordPiece(pieces, lowercase)
-    if Path(path).is_dir():
-        return load_tokenizer(Path(path))
-    return WordPiece.from_file(path, lowercase=lowercase)
+    lowercase = vocabulary.lowercase
+    if vocabulary.source == "file" and vocabulary.path is not None:
+        path = Path(vocabulary.path)
+        if path.is_dir():
+            return load_tokenizer(path)
+        return WordPiece.from_file(str(path), lowercase=lowercase)
+    wanted = {"size": vocabulary.max_words or NUM_PIECES, "min_count": vocabulary.min_count}
+    logger.info("learning at most %d pieces", wanted["size"])
+    learn = family_of(config.model).learn_tokenizer
+    if learn is not None:
+        return learn(lines_of(seen), **wanted)
+    return WordPiece(learn_pieces(lines_of(seen), lowercase=lowercase, **wanted), lowercase)
 
 
 def start_from_pretrained(

@@ -72,11 +72,7 @@ def _with_ledger_in(path: Path) -> List[RunDirectory]:
 
 
 def spender_of(run: RunDirectory, *, is_running: bool = False) -> Spender:
-    """Return a training that has a ledger; of an unfinished one, what it has released so far.
-
-    Args:
-        is_running: all that it may still release counts, too.
-    """
+    """Return a training with a ledger, and what it has released; while it runs, all that it may."""
     account = recount(run)
     spent = account.spent
     if is_running:
@@ -134,9 +130,6 @@ def refuse_overdraft(
             the δ of this run; None for no limit.
         spending: of the run, which has released nothing yet, or goes on from its checkpoint.
         part: its training part.
-
-    Raises:
-        UserError: it would.
     """
     budget = privacy.corpus_budget
     if budget is None:

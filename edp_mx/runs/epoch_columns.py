@@ -13,12 +13,9 @@ _KEPT = ("noise_multiplier", "clipped_fraction", "processor_seconds")  # beside 
 
 
 def by_epoch(rows: Sequence[Mapping[str, Any]], task: Task) -> Columns:
-    """Return the columns of a record: `epoch`, from 1, and the measurements of it.
+    """Return a record's columns of the lines of `metrics.jsonl`: `epoch`, from 1, and others.
 
     Of a longer run, `MOST_EPOCHS` epochs are kept, the first and the last among them.
-
-    Args:
-        rows: the lines of `metrics.jsonl`.
     """
     count = min(len(rows), MOST_EPOCHS)
     places = [round(i * (len(rows) - 1) / max(1, count - 1)) for i in range(count)]

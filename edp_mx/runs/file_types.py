@@ -224,7 +224,6 @@ class Record(AsRead):
 
     @property
     def task(self) -> Task:
-        """The task that the run learned."""
         from edp_mx.tasks.registry import task_of  # here, since few files have scores
 
         return task_of(self.settings)

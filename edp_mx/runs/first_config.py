@@ -167,7 +167,6 @@ class FirstConfig:
 
     @property
     def column_names(self) -> Dict[str, str]:
-        """The settings of the columns that are not the default."""
         default = asdict(ColumnsConfig())
         return {key: v for key, v in asdict(self.columns).items() if v != default[key]}
 

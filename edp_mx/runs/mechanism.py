@@ -19,7 +19,6 @@ from edp_mx.dp.privacy.ghost.check import refuse_wrong_on
 from edp_mx.dp.privacy.layer_scales import scales_by_norm, scales_by_size, settle_scales
 from edp_mx.dp.privacy.mechanism import AnyMechanism, Mechanism, WithoutPrivacy
 from edp_mx.dp.privacy.noise import NoiseStream, refuse_equal
-from edp_mx.dp.privacy.norm_clipping import NormClipping
 from edp_mx.dp.privacy.released_scales import scales_by_release
 from edp_mx.dp.sampling.draws import Sampler
 from edp_mx.dp.spending import Spending
@@ -79,7 +78,8 @@ def build_mechanism(
         chunk_size=min(privacy.chunk_size, prepared.model.most_at_once),
     )
     if takes_many:
-        check_ghost(clipping, prepared)
+        encoded = prepared.encode(random_utterances(prepared.vocabulary, LENGTHS, seed=0x6057))
+        refuse_wrong_on(clipping, prepared.model.loss, encoded.batch, num_records=len(LENGTHS))
     return Mechanism(plan=plan, clipping=clipping, noise=noise)
 
 
@@ -162,12 +162,6 @@ def _backward(prepared: Prepared, batch: Batch, factor: float) -> None:
     with autograd.record():
         loss = prepared.model.loss(batch).mean() * factor
     loss.backward()
-
-
-def check_ghost(ghost: NormClipping, prepared: Prepared) -> None:
-    """Refuse ghost clipping that disagrees with the loop on this very network, before a run."""
-    encoded = prepared.encode(random_utterances(prepared.vocabulary, LENGTHS, seed=0x6057))
-    refuse_wrong_on(ghost, prepared.model.loss, encoded.batch, num_records=len(LENGTHS))
 
 
 def random_utterances(

@@ -73,11 +73,7 @@ def absent_files(config: ExperimentConfig) -> Dict[str, str]:
 
 
 def settings_hash(settings: Dict[str, Any], workers: int) -> str:
-    """Return sixteen hexadecimal digits for the settings that decide a result.
-
-    Args:
-        workers: how many trained: each clips its own micro-batch.
-    """
+    """Return sixteen digits for the settings that decide a result, and how many workers trained."""
     whole = json.dumps([RESULTS_VERSION, workers, settings], sort_keys=True)
     return hashlib.sha256(whole.encode()).hexdigest()[:16]
 
@@ -123,10 +119,7 @@ def _leaves(config: Any, prefix: str) -> Iterator[Tuple[str, Any, Any, bool]]:
 def make_record(run: RunDirectory, config: ExperimentConfig, results: Dict[str, Any]) -> Record:
     """Return the record of a run that has trained, from its configuration and its files.
 
-    Needed are `privacy.json`, `environment.json` and the log.
-
-    Args:
-        results: the content of `results.json`.
+    Needed are `privacy.json`, `environment.json`, the log, and what `results.json` is to have.
     """
     settings, files, workers = settings_of(config), _corpus_files(config), run.num_workers()
     privacy, environment, rows = run.load(Privacy), run.load(Environment), run.epochs()
@@ -232,11 +225,7 @@ def records_like(
 
 
 def record_to_keep(run: RunDirectory) -> Record:
-    """Return the record of a finished run, with the ε of its ledger, as it is to be kept.
-
-    Raises:
-        UserError: the run is not finished.
-    """
+    """Return the record of a run, which must be finished, with the ε of its ledger."""
     if not run.has("results"):
         raise UserError(f"{run.path} is not finished: there is nothing to keep")
     return record_of(run)

@@ -33,10 +33,6 @@ def is_record(value: Any) -> bool:
     return isinstance(value, dict) and {"results_version", "settings", "test"} <= set(value)
 
 
-def is_attack(value: Any) -> bool:
-    return isinstance(value, dict) and {"attack", "attacked_run", "success"} <= set(value)
-
-
 def read_lines(path: Path) -> Iterator[Union[Record, AttackRecord]]:
     """Yield the records of a file with one on each line, of runs or of attacks.
 
@@ -49,7 +45,7 @@ def read_lines(path: Path) -> Iterator[Union[Record, AttackRecord]]:
             value = json_in(line, place)
             if is_record(value):
                 yield structure_file(value, Record, place)
-            elif is_attack(value):
+            elif isinstance(value, dict) and {"attack", "attacked_run", "success"} <= set(value):
                 yield structure_file(value, AttackRecord, place)
             else:
                 raise UserError(f"{place} is no record, such as `edp-mx runs keep` writes")
@@ -75,11 +71,7 @@ def is_run(files: Iterable[str]) -> bool:
 
 
 def put_runs(path: Path, records: Iterable[Record]) -> None:
-    """Add the records of runs to a file; one of a run that is there takes the place of its record.
-
-    Args:
-        path: of a file such as `runs.jsonl`, which is made if it is not there.
-    """
+    """Add the records of runs to a file; each takes the place of its run's record there."""
     _put(path, Record, records, key=run_id, order=name_of)
 
 

@@ -136,10 +136,7 @@ class RunDirectory:
 
     @contextmanager
     def locked(self) -> Iterator[None]:
-        """Keep the folder to this process, so that no other trains into it at the same time.
-
-        Raises:
-            UserError: another process has it.
+        """Keep the folder to this process; refuse it where another trains into it.
 
         Edge cases: nothing is kept on a file system without locks.
         """
@@ -200,7 +197,6 @@ class RunDirectory:
         return (self.path / f"{name}.json").exists()
 
     def log(self, rank: int) -> Path:
-        """Return the log file of worker `rank`."""
         return self.path / f"rank_{rank}.log"
 
     def write(self, name: str, value: Any) -> None:

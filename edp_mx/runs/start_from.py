@@ -75,11 +75,7 @@ class RunStart:
 
     @property
     def tokenizer(self) -> Tokenizer:
-        """The word pieces.
-
-        Raises:
-            UserError: the run's model reads words.
-        """
+        """The word pieces; a run whose model reads words is refused."""
         if self.vocabulary.tokenizer is None:
             raise UserError(f"model.start_from: the model of {self.folder} reads words, not pieces")
         return self.vocabulary.tokenizer

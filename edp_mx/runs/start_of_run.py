@@ -26,11 +26,7 @@ FILES = ("environment", "split", "vocabulary", "layers")  # files that no run ca
 
 
 def refuse_lost(run: RunDirectory) -> None:
-    """Refuse to go on, or to end, once a file that the run was begun with is gone.
-
-    Raises:
-        UserError: one is.
-    """
+    """Refuse to go on, or to end, once a file that the run was begun with is gone."""
     lost = [] if run.config.exists() else [run.config.name]
     lost += [f"{name}.json" for name in FILES if not run.has(name)]
     if lost:
@@ -48,11 +44,7 @@ def write_start(
     fingerprints: Mapping[str, str],
     vocabulary: Dict[str, Any],
 ) -> None:
-    """Write `vocabulary.json` and then `environment.json`, which completes the start.
-
-    Args:
-        fingerprints: of the parts of the corpus, by their names; they are keyed here.
-    """
+    """Write `vocabulary.json`, then `environment.json`, with the fingerprints as keyed ones."""
     prints = {part: keyed(value) for part, value in fingerprints.items()}
     run.write("vocabulary", vocabulary)
     begun = {"settings": _settings(run), "fingerprints": prints}

@@ -49,7 +49,6 @@ class TrainedRun:
         return TASKS[self.config.task]
 
     def part(self, name: str) -> List[Utterance]:
-        """See `read_part`."""
         return read_part(self.run, self.config, name)
 
     def score(self, utterances: Sequence[Utterance], progress: Progress = no_progress) -> Scores:

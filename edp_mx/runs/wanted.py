@@ -56,10 +56,6 @@ class StartKind(NamedTuple):
         sizes = tuple(getattr(model, key) for key in _sizes(family))
         return cls(family, sizes, content_of(folder))
 
-    def is_like(self, other: StartKind) -> bool:
-        """Return whether family and sizes are the same, and both have a start or none."""
-        return (*self[:2], bool(self.content)) == (*other[:2], bool(other.content))
-
     def in_words(self) -> str:
         """Return family, sizes, and whether there is a start."""
         sizes = " of {} layers, {} wide,".format(*self.sizes) if self.sizes else ""
@@ -79,7 +75,6 @@ def labels_apart(a: Labels, b: Labels) -> float:
 
 
 def labels_in_words(labels: Labels) -> str:
-    """Return both numbers."""
     slots = count_of(labels.slots, "slot") if labels.slots else "no slots"
     return f"{count_of(labels.intents, 'intent')} and {slots}"
 
@@ -99,7 +94,10 @@ class Wanted(NamedTuple):
     units: str = "utterances"
 
     def rank(self, start: StartKind) -> int:
-        """Return SAME, LIKE or OTHER; OTHER where no start is given."""
+        """Return SAME, LIKE (its family and sizes, both from something or not) or OTHER."""
         if start == self.start:
             return SAME
-        return LIKE if self.start and start.is_like(self.start) else OTHER
+        ours, theirs = (
+            each and (each.family, each.sizes, bool(each.content)) for each in (self.start, start)
+        )
+        return LIKE if ours == theirs else OTHER

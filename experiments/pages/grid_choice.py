@@ -55,7 +55,10 @@ def choice_of_settings(
         method = method_of(record)
         if method and METHODS[method].decay:
             grids.setdefault((record.family, record.corpus, method), []).append(record)
-    keys = [key for key in entries if key in grids and _is_like(entries[key], grids[key])]
+    keys = [
+        key for key, entry in entries.items()
+        if key in grids and but_for_privacy(entry.records[0]) == but_for_privacy(_best(grids[key]))
+    ]  # fmt: skip
     if not keys:
         return []
     rows = [_row(key, entries[key], grids[key]) for key in keys]
@@ -73,10 +76,6 @@ def epsilon_of(records: Sequence[Record]) -> LogNumber:
     log_rhos = [log_rho_simple(record.as_published.number.log, record.delta) for record in records]
     delta = max(record.delta for record in records)
     return LogNumber(log_epsilon_simple(float(np.logaddexp.reduce(log_rhos)), delta))
-
-
-def _is_like(entry: Entry, grid: Sequence[Record]) -> bool:
-    return but_for_privacy(entry.records[0]) == but_for_privacy(_best(grid))
 
 
 def _best(grid: Sequence[Record]) -> Record:
@@ -104,7 +103,6 @@ def _row(key: Key, entry: Entry, grid: Sequence[Record]) -> List[str]:
 
 
 def _settings(record: Record) -> str:
-    """C, z₀ and τ, where there is one."""
     values = {name: value_of(record, key) for name, key in _CHOSEN.items()}
     return ", ".join(f"{name} = {value:g}" for name, value in values.items() if value)
 

@@ -48,11 +48,7 @@ def read_performance(path: Path) -> Performance:
 
 
 def step_costs(performance: Performance) -> List[Part]:
-    """Return the part on step costs; none where they were not measured.
-
-    Args:
-        performance: the output of `benchmarks/performance.py`.
-    """
+    """Return the part on step costs; none where they were not measured."""
     sections = {name: each.step for name, each in performance.columns.items() if each.step}
     rows = [
         [kernels, name, show_quartiles(values, 2), str(len(values))]

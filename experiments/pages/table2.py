@@ -56,11 +56,7 @@ def table2(rows: Sequence[TimesRow]) -> Part:
 
 
 def table2_page(rows: Sequence[TimesRow], missing: Sequence[str]) -> str:
-    """Return `results/table2.md`.
-
-    Args:
-        missing: a line for each row that was asked for and is not there.
-    """
+    """Return `results/table2.md`, with a line for each missing row that was asked for."""
     parts = [table2(rows)]
     if missing:
         parts.append(Part("Missing", points=missing))

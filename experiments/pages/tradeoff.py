@@ -14,7 +14,7 @@ from edp_mx.reports.figures import COLOURS, build_panels, label_axes, save_figur
 from edp_mx.reports.report_parts import MISSING
 from edp_mx.reports.summary import log10_or_infinity
 from edp_mx.reports.table import render_table
-from edp_mx.runs.measurements import granted
+from experiments.pages.method_panels import log10_of
 from experiments.pages.table1 import in_percent
 from experiments.tables.methods import Method
 from experiments.tables.paper import name_of
@@ -64,12 +64,6 @@ class Point(NamedTuple):
         spread = getattr(self.entry, attack)
         return None if spread is None else spread.mean
 
-    @property
-    def log10_holds(self) -> float:
-        """The largest log₁₀ ε that holds, its conditions granted; ∞ where a run has none."""
-        holds = [granted(each).log10_epsilon for each in self.entry.records]
-        return max(math.inf if each is None else each for each in holds)
-
 
 def beaten_by(point: Point, points: Sequence[Point]) -> str:
     """Return the best plain run with no more SER from which neither attack learns more."""
@@ -94,11 +88,12 @@ def table_of(points: Sequence[Point]) -> str:
         entry = point.entry
         shares = ((entry.ser, 2), (entry.auc, 1), (entry.lira_auc, 1), (entry.lira_tpr, 1))
         published = max(log10_or_infinity(each.as_published) for each in entry.records)
-        epsilons = (published, point.log10_holds)
+        holds = log10_of(entry)
         rows.append([
             f"{point.curve.name}: {point.name}",
             *(in_percent(spread, digits) if spread else MISSING for spread, digits in shares),
-            *(f"{each:.1f}" if math.isfinite(each) else "∞" for each in epsilons),
+            f"{published:.1f}" if math.isfinite(published) else "∞",
+            "∞" if holds is None else f"{holds:.1f}",
             str(len(entry.records)),
             beaten_by(point, points),
         ])  # fmt: skip

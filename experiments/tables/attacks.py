@@ -128,9 +128,6 @@ def attack_cells(
     models on halves of the run's own corpus, with the settings of SGD; it judges the runs of all
     methods by the same ones.
 
-    Args:
-        on_end: told after each attack.
-
     Returns:
         Why attacks were not made or failed: one line for all with the same reason.
     """

@@ -84,7 +84,6 @@ class Table(NamedTuple):
 
     @property
     def trainings(self) -> List[Cell]:
-        """All of them."""
         return [*self.cells, *self.shadows]
 
 

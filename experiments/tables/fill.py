@@ -46,9 +46,6 @@ def fill(
     """Train what has no record, shadows last, as far as the budget goes, and keep the records.
 
     Kept are also those of the runs, and of attacks on these, that a killed call left behind.
-
-    Args:
-        on_end: told after each training.
     """
     trials = [cell.trial for cell in table.trainings]
     wanted = {run_id(record) for trial in trials for record in trial.records}

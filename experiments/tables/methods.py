@@ -123,12 +123,9 @@ def method_of(record: Record) -> Optional[str]:
         return None
     decay = record.settings.get("privacy.decay.kind", "none")
     if value_of(record, "privacy.layer_scales_unit") == "norm":
-        return f"edp_{decay}" if _has_papers_epsilon(record, decay) else None
+        wanted = log10_epsilon_of(record.family, record.corpus, decay)
+        found = record.as_published.log10_epsilon
+        is_there = wanted is not None and found is not None and abs(found - wanted) <= TOLERANCE
+        return f"edp_{decay}" if is_there else None
     is_published = value_of(record, "privacy.variant") == "published"
     return f"edp_{decay}_free" if is_published else f"edp_{decay}_calibrated"
-
-
-def _has_papers_epsilon(record: Record, decay: str) -> bool:
-    wanted = log10_epsilon_of(record.family, record.corpus, decay)
-    found = record.as_published.log10_epsilon
-    return wanted is not None and found is not None and abs(found - wanted) <= TOLERANCE

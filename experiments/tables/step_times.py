@@ -65,11 +65,7 @@ def time_cell(
 def _row(
     cell: TimesCell, config: ExperimentConfig, loop: TrainingLoop, workers: int
 ) -> Dict[str, Any]:
-    """The columns of a row before its times.
-
-    Args:
-        config: of SGD on the whole corpus, and `loop` its training on a draw.
-    """
+    """The columns of a row before its times, from SGD on the whole and, as `loop`, on a draw."""
     steps, batch_size = loop.sampler.steps_per_epoch, config.training.batch_size
     drawn = len(loop.corpus)
     n = training_part(config, drawn)

@@ -206,11 +206,7 @@ class Times:
     def measure(
         self, cells: Sequence[TimesCell], request: TimesRequest, *, budget: float, on_end: Any
     ) -> None:
-        """Measure rows, each with its share of the seconds of the budget that are left.
-
-        Args:
-            on_end: called after each row.
-        """
+        """Measure rows, each with its share of the seconds of the budget that are left."""
         ends = time.monotonic() + budget
         for number, cell in enumerate(cells):
             share = (ends - time.monotonic()) / (len(cells) - number)

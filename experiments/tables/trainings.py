@@ -83,11 +83,7 @@ class Trainings:
         *,
         on_end: Callable[[Ended[TableTrial]], None] = lambda _: None,
     ) -> None:
-        """Train the open ones, as far as the budget goes.
-
-        Args:
-            on_end: told of each training that has ended, well or not.
-        """
+        """Train the open ones, as far as the budget goes; `on_end` is told of each."""
         if self._lock is None:
             raise ValueError("a folder that is only read trains nothing")
         waiting = [trial for trial in trials if trial.is_open]
@@ -122,7 +118,6 @@ class Trainings:
         return start(words, log, threads, self._lock.fileno()).wait()
 
     def _note(self, ended: Ended[TableTrial]) -> None:
-        """Record the end of a training."""
         trial, run = ended.trial, ended.run
         if ended.code == 0 and run.has("record"):
             record, trial.is_wanted_again = record_of(run), False

@@ -80,7 +80,7 @@ def audit_one_run(
     settings: OneRunSettings,
     progress: Progress,
 ) -> Optional[Verdict]:
-    """Train once with canaries and bound ε by guessing which of them were included.
+    """Train once with canaries and bound ε by guesses which were included; rank 0 has a verdict.
 
     The run is built, accounted and stopped as by `edp-mx train`, with any sampler, any source of
     α, a target and a budget. The theory allows all of these, since it only asks that the whole run
@@ -93,9 +93,6 @@ def audit_one_run(
     Args:
         workers: this worker among all; each calls this with the same arguments.
         run: an existing folder, to which only rank 0 writes.
-
-    Returns:
-        The verdict, on rank 0.
 
     Edge cases: with `layer_scales: first_batch` nothing is claimed to hold, so that only the
     published claim can be refuted. Under zero_out α is taken with all canaries in their places and

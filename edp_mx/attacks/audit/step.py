@@ -40,7 +40,6 @@ class LayerAudit:
     means: Tuple[float, float]
 
     def describe(self) -> str:
-        """Return a line for people."""
         counts = self.counts
         return (
             f"  layer {self.layer} (alpha {self.scale:g}): false positives "

@@ -130,11 +130,7 @@ class MembershipScores:
 
 
 def hash_of(path: Path) -> str:
-    """Return the SHA-256 of a file.
-
-    Raises:
-        UserError: it cannot be read.
-    """
+    """Return the SHA-256 of a file; refuse one that cannot be read."""
     try:
         return sha256_of(path)
     except OSError as error:

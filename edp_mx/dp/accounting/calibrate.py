@@ -92,12 +92,9 @@ def _largest_log_rho(epsilon: float, delta: float) -> float:
 
 
 def calibrate_poisson(steps: PlannedSteps, *, epsilon_of: Callable[..., float]) -> float:
-    """Return the smallest z₀, to 1e-5, for which steps drawn by chance stay within (ε, δ).
+    """Return the smallest z₀, to 1e-5, with which steps drawn by chance have at most the target ε.
 
     The multiplier is an effective one, on the safe side, from 1e-6 to 1e6; `spent` is left out.
-
-    Args:
-        epsilon_of: ε of a composition at a `delta`.
     """
 
     def drawn(z: float, neighbours: str) -> Composition:

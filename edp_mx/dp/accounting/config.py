@@ -50,9 +50,6 @@ class ScaleRelease(Settings):
         micro_batches: m, over all workers. The noise on the mean is √2 z_a / m in units of B:
             with z_a = 10, fewer than 300 leave little but noise.
 
-    Raises:
-        UserError: an impossible number.
-
     Guarantee:
         One Gaussian event of multiplier z_a: zCDP ρ_a = 1 / (2 z_a²), μ = 1 / z_a. For an utterance
         lies in at most one of the m micro-batches, which it may turn from any gradient to any

@@ -251,7 +251,6 @@ def _count(plan: Plan, released: Tuple[Entry, ...]) -> Tuple[Bound, Bound]:
 
 
 def _say(bound: Bound) -> str:
-    """One ε in words."""
     if bound.reasons:
         return f"infinite: {'; '.join(bound.reasons)}"
     how = "" if bound.rho is None else " conversion"

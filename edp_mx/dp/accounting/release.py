@@ -198,20 +198,20 @@ class Release:
         return self._smallest_ratio(self.worker_noise_stddev(noise_multiplier), self.max_grad_norm)
 
     def event(self, noise_multiplier: float, *, steps: int) -> Event:
-        """Return the event of some steps of one epoch; all steps of a shuffled one are one release.
-
-        Between the neighbours of `replace_one` a Poisson event is relative to what ONE record adds,
-        which is half of the whole change: one record goes, another comes.
-        """
+        """Return the event of some steps of one epoch; those of a shuffled one are one release."""
         effective = self.effective_noise_multiplier(noise_multiplier)
         multiplier = self.event_multiplier(effective)
         rate = self.sample_rate if self.draws.by_chance else 1.0
         return Event(self.sampler, multiplier, self.draws.count(steps), rate)
 
     def event_multiplier(self, effective: float) -> float:
-        """Return the multiplier of an event, given the one relative to the whole change."""
-        is_replaced = self.neighbours == "replace_one"
-        return self.draws.event_multiplier(effective, is_replaced=is_replaced)
+        """Return the multiplier of an event, given the one relative to the whole change.
+
+        Between the neighbours of `replace_one` an event that is drawn by chance is relative to what
+        ONE record adds, which is half of the whole change: one record goes, another comes.
+        """
+        is_halved = self.draws.by_chance and self.neighbours == "replace_one"
+        return 2.0 * effective if is_halved else effective
 
     def with_layer_scales(self, scales: Sequence[float]) -> Release:
         """Return the release once α is known."""

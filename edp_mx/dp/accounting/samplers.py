@@ -68,15 +68,6 @@ class Sampling:
         """Return how often the event of some steps of an epoch counts."""
         return steps if self.by_chance else int(steps > 0)
 
-    def event_multiplier(self, effective: float, *, is_replaced: bool) -> float:
-        """Return the multiplier of an event, given the one relative to the whole change.
-
-        Args:
-            is_replaced: one record goes and another comes. What is drawn by chance is relative to
-                what ONE record adds, which is half of that.
-        """
-        return 2.0 * effective if self.by_chance and is_replaced else effective
-
     def divided(
         self, batch_size: int, lanes: int, num_units: Optional[int], sample_rate: Optional[float]
     ) -> Tuple[float, float, int]:

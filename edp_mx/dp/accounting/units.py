@@ -68,11 +68,7 @@ class Unit:
         return micro_batches if self.is_mean else size
 
     def check_variant(self, variant: str, micro_batches_per_worker: int) -> None:
-        """Refuse the noise, and the micro-batches, of Algorithm 1 for a unit that it does not have.
-
-        Raises:
-            UserError: the published variant, or several micro-batches, of DP-SGD.
-        """
+        """Refuse the noise, and several micro-batches, of Algorithm 1 for another unit."""
         if not self.is_mean and variant == "published":
             raise UserError(
                 "variant is published, which is the noise of Algorithm 1 (eDP-SGD) and none for "

@@ -21,14 +21,11 @@ from edp_mx.runtime.npz import Arrays
 
 
 def write_huggingface(trained: TrainedRun, out: Path) -> None:
-    """Write a trained model, its heads and its ancestry.
+    """Write a trained model, its heads and its ancestry, if the layout has a place for it.
 
     A language model is as the layout has it (BertForMaskedLM, GPT2LMHeadModel). A BERT that reads
     the pooled [CLS] and has labels alone becomes a BertForSequenceClassification. Any other BERT
     with labels gets `modeling.py`, which computes what transformers has no class for.
-
-    Raises:
-        UserError: the layout has no place for the model.
     """
     config, model, tokenizer = trained.config.model, trained.model, trained.vocabulary.tokenizer
     family = family_of(config)

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Dict, List, Mapping, Optional, Tuple
 
-from edp_mx.config import load_config
 from edp_mx.errors import UserError
+from edp_mx.runtime.config_files import read_settings
 from edp_mx.runtime.limits import MOST_SEED, MOST_WIDE
 from edp_mx.runtime.settings import SettingError, Settings, setting
 from edp_mx.runtime.yaml_tree import read_layers
@@ -86,7 +86,7 @@ def _check(key: str, choices: Any, *, is_grid: bool) -> None:
 
 def load_sweep(path: Path) -> Tuple[SweepConfig, List[Path]]:
     """Read the file of a sweep; return it and the configuration files that it names."""
-    config = load_config(path, kind=SweepConfig)
+    config = read_settings([path], (), kind=SweepConfig)
     base = [path.parent / name for name in config.base]
     for file in base:
         if not file.is_file():

@@ -51,11 +51,7 @@ def command(trial: Trial, run: RunDirectory, workers: int) -> List[str]:
 
 
 def launched(module: Sequence[str], workers: int) -> List[str]:
-    """Return the beginning of a command, behind the launcher of several workers.
-
-    Args:
-        module: to be run, and its first words.
-    """
+    """Return the beginning of a command: a module and its words, behind the launcher."""
     program = [sys.executable, "-m", *module]
     if workers == 1:
         return program
@@ -118,8 +114,7 @@ def start(
 ) -> subprocess.Popen:
     """Start a command that ends with this process, its output appended to a log.
 
-    Args:
-        lock: a file descriptor that it holds until it ends.
+    It holds the file descriptor `lock` until it ends.
     """
     with open(log, "ab") as output:
         return subprocess.Popen(

@@ -104,7 +104,6 @@ class Study:
         return bool(new) and trial.should_prune()
 
     def tell(self, trial: optuna.Trial, cost: float) -> None:
-        """Report the score of a trial."""
         self._study.tell(trial.number, cost)
 
     def tell_failed(self, trial: optuna.Trial, error: str, *, is_stopped: bool) -> None:

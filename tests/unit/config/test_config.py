@@ -11,6 +11,7 @@ from support.refusals import one_sentence
 
 from edp_mx.config import dump_config, load_config
 from edp_mx.errors import UserError
+from edp_mx.runtime.config_files import read_settings
 from edp_mx.runtime.files import path_field
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -120,12 +121,12 @@ class Files:
 
 
 def test_lists_are_lists_and_any_tree_of_settings_can_be_read(tmp_path):
-    loaded = load_config(write(tmp_path, "a.yaml", "files: [a.txt, /b.txt]"), kind=Files)
+    loaded = read_settings([write(tmp_path, "a.yaml", "files: [a.txt, /b.txt]")], (), kind=Files)
     assert loaded.files == ("a.txt", "/b.txt")
-    dumped = load_config(write(tmp_path, "b.yaml", dump_config(loaded)), kind=Files)
+    dumped = read_settings([write(tmp_path, "b.yaml", dump_config(loaded))], (), kind=Files)
     assert dumped.files == (str(Path("a.txt").absolute()), "/b.txt")
     with pytest.raises(UserError, match=r"line 1: files: 'a.txt' is not a list"):
-        load_config(write(tmp_path, "c.yaml", "files: a.txt"), kind=Files)
+        read_settings([write(tmp_path, "c.yaml", "files: a.txt")], (), kind=Files)
 
 
 @pytest.mark.parametrize("number", ["1e-6", "1.0e-6", "0.000001", ".1e-5"])

@@ -71,7 +71,6 @@ class ShadowPlan:
 
     @classmethod
     def read(cls, folder: Path) -> ShadowPlan:
-        """Read `plan.npz`."""
         path = folder / "plan.npz"
         arrays = read_arrays(path, "a plan", advice="run `edp-mx attack RUN --lira K`")
         try:

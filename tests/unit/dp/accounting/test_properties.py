@@ -8,9 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.refusals import one_sentence
-from support.releases import release_with
 
-from edp_mx.dp.accounting.accountants import ACCOUNTANTS, check_claim, count_with, count_with_all
+from edp_mx.dp.accounting.accountants import ACCOUNTANTS, count_with, count_with_all
 from edp_mx.dp.accounting.decay import Decay
 from edp_mx.dp.accounting.events import Composition, Event
 from edp_mx.dp.accounting.zcdp import yu_rs_of_steps
@@ -115,5 +114,4 @@ def test_an_accountant_refuses_the_other_sampler(accountant):
 
 
 def test_an_unknown_accountant_is_refused():
-    one_sentence("choose one of", check_claim, "moments", release_with())
     one_sentence("choose one of", count_with, "moments", Composition("zero_out"), delta=0.1)
