@@ -137,8 +137,9 @@ def run_make(arguments: argparse.Namespace) -> int:
     facts = {"corpus": corpus, "size": arguments.size, "seed": arguments.seed, "sha256": sha256}
     write_json(folder / "corpus.json", {"synthetic": True, **facts})
     write_text(folder / "README.md", README.format(**facts))
-    made = count_of(arguments.size, "utterance")
-    print(f"{folder / 'utterances.jsonl'}  {made}  sha256 {sha256}")
+    print(
+        f"{folder / 'utterances.jsonl'}  {count_of(arguments.size, 'utterance')}  sha256 {sha256}"
+    )
     return 0
 
 
