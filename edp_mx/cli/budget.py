@@ -69,5 +69,5 @@ def _lines(spenders: Any, found: Any, delta: float) -> List[str]:
         size = f"all {record}s" if n is None else count_of(n, record)
         lines.append(f"  epsilon {each.bound.epsilon.in_words()}: {size} in "
                      f"{count_of(len(each.names), 'run')} ({', '.join(each.names)})")  # fmt: skip
-    conditions = found[0].bound.conditions
-    return lines + [f"  if {text}" for text in conditions]
+        lines += [f"    if {text}" for text in each.bound.conditions]
+    return lines

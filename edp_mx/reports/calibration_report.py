@@ -16,6 +16,7 @@ from edp_mx.dp.accounting.plan import Plan
 from edp_mx.dp.accounting.release import Release
 from edp_mx.dp.accounting.remarks import SMALL_LAST_NOISE
 from edp_mx.reports.table import render_table
+from edp_mx.runs.early_plan import TAKEN_AS_PUBLIC
 from edp_mx.runtime.console_text import count_of
 
 HEADER = ("variant", "z0", "z, last epoch", "epsilon that holds", "as published")
@@ -74,6 +75,7 @@ class CalibrationReport:
             "variant": variant,
             "sampler": self.plan.released.sampler,
             **variants[variant],
+            "assumes": TAKEN_AS_PUBLIC,
             "variants": variants,
             "warnings": _warnings(self.plan),
         }
@@ -109,6 +111,7 @@ class CalibrationReport:
             f"effective noise multiplier{both}: {self.effective_noise_multiplier:.6g}, by "
             f"{self.holds.accountant}",
             *compared,
+            f"assumed: {TAKEN_AS_PUBLIC}",
             *(f"note: {warning}" for warning in _warnings(plan)),
         ]
 

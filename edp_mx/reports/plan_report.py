@@ -10,6 +10,7 @@ from edp_mx.dp.accounting.counting import PAPER, say_paper
 from edp_mx.dp.accounting.guarantee import Guarantee
 from edp_mx.dp.accounting.plan import Plan
 from edp_mx.reports.table import render_table
+from edp_mx.runs.early_plan import TAKEN_AS_PUBLIC
 
 HEADER = ("accountant", "as published", "holds", "holds if", "a bound on what ran")
 NO_BOUND = "NOT a bound"
@@ -24,6 +25,7 @@ def plan_as_json(said: Guarantee) -> Dict[str, Any]:
         "as_published": said.as_published.to_dict(),
         "holds": {
             **said.holds.to_dict(),
+            "assumes": TAKEN_AS_PUBLIC,
             "kappa": release.kappa,
             "effective_noise_multiplier": [
                 plan.effective_noise_multiplier_at(epoch) for epoch in range(plan.epochs)
@@ -60,6 +62,7 @@ def plan_as_lines(said: Guarantee) -> List[str]:
         "",
         f"as published: the multiplier as given, kappa 1; {say_paper(paper)}",
         release.draws.how_it_holds,
+        f"assumed: {TAKEN_AS_PUBLIC}",
         *(f"infinite because {reason}" for reason in holds.reasons),
     ]
 

@@ -383,6 +383,16 @@ def test_the_budget_of_a_corpus_is_that_of_all_runs_on_it(runs, tmp_path_factory
     assert "runs (" in edp_mx("budget", folder).stdout
 
 
+def test_each_epsilon_of_a_budget_has_its_condition(runs, tmp_path):
+    """The words of the smaller are those of its training part."""
+    shutil.copytree(runs / "edp_exponential", tmp_path / "first")
+    own_words = ["data.vocabulary.source=train", "data.labels.source=train", "training.epochs=1"]
+    train(tmp_path / "second", settings=["data.corpus=health", *own_words])
+    said = edp_mx("budget", tmp_path).stdout.partition("Together")[2].splitlines()
+    (place,) = (i for i, line in enumerate(said) if line.endswith("second)"))
+    assert said[place + 1].strip().startswith("if the vocabulary")
+
+
 def test_a_run_that_exceeds_the_budget_of_its_corpus_is_refused(runs):
     run = runs / "too_much"
     spent = read(runs / "edp_exponential", "privacy")["holds"]["epsilon"]

@@ -243,9 +243,10 @@ def test_the_account_of_a_plan(capsys):
     assert found["holds"]["aggregate_sensitivity"] == pytest.approx(1 / 32)
     assert found["holds"]["aggregate_noise_stddev"] == pytest.approx([1.2 / 32])
     assert found["as_published"]["accountant"] == "paper_rs"
-    assert "kappa                                        1             1" in printed(
-        capsys, *options
-    )
+    assert found["holds"]["assumes"].startswith("words, labels and what the model starts from are")
+    said = printed(capsys, *options)
+    assert "kappa                                        1             1" in said
+    assert "assumed: words, labels and what the model starts from are taken to be" in said
 
 
 CONFIG = """\
