@@ -12,11 +12,11 @@ import numpy as np
 from edp_mx.dp.accounting.bound import Bound
 from edp_mx.dp.accounting.choices import VARIANTS
 from edp_mx.dp.accounting.counting import count_as_published, count_what_holds
+from edp_mx.dp.accounting.coverage import TAKEN_AS_PUBLIC
 from edp_mx.dp.accounting.plan import Plan
 from edp_mx.dp.accounting.release import Release
 from edp_mx.dp.accounting.remarks import SMALL_LAST_NOISE
 from edp_mx.reports.table import render_table
-from edp_mx.runs.early_plan import TAKEN_AS_PUBLIC
 from edp_mx.runtime.console_text import count_of
 
 HEADER = ("variant", "z0", "z, last epoch", "epsilon that holds", "as published")

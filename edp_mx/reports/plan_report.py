@@ -7,10 +7,10 @@ from typing import Any, Dict, List, Mapping, Sequence
 from edp_mx.dp.accounting.accountants import ACCOUNTANTS
 from edp_mx.dp.accounting.bound import Bound
 from edp_mx.dp.accounting.counting import PAPER, say_paper
+from edp_mx.dp.accounting.coverage import TAKEN_AS_PUBLIC
 from edp_mx.dp.accounting.guarantee import Guarantee
 from edp_mx.dp.accounting.plan import Plan
 from edp_mx.reports.table import render_table
-from edp_mx.runs.early_plan import TAKEN_AS_PUBLIC
 
 HEADER = ("accountant", "as published", "holds", "holds if", "a bound on what ran")
 NO_BOUND = "NOT a bound"

@@ -15,11 +15,6 @@ from edp_mx.errors import UserError
 from edp_mx.runtime.config_files import read_settings
 from edp_mx.training.config import TrainingConfig
 
-TAKEN_AS_PUBLIC = (
-    "words, labels and what the model starts from are taken to be public; `edp-mx train CONFIG "
-    "--check` looks at the data and says where they are not, so that no epsilon holds"
-)
-
 
 @dataclass(frozen=True)
 class PlannedConfig:
@@ -47,7 +42,7 @@ def plan_of_config(
 ) -> Plan:
     """Return the plan of a configuration; a target ε is turned into z₀.
 
-    What only the data could tell is `TAKEN_AS_PUBLIC`.
+    What only the data could tell is `coverage.TAKEN_AS_PUBLIC`.
 
     Args:
         num_examples: n, of utterances or users; without it δ must be set, and q if the sampler is

@@ -87,6 +87,10 @@ PRIVATE_INPUTS: Dict[str, PrivateInput] = {
 }
 FIXED_SEED_REMEDY = "leave out privacy.insecure_fixed_seed, which is for tests only"
 
+TAKEN_AS_PUBLIC = (  # by a plan that was made without the data
+    "words, labels and what the model starts from are taken to be public, which only the data can "
+    "tell (train --check)"
+)
 OTHER_MODELS = (
     "other models trained on the same data: the releases of this training alone were composed; "
     "`edp-mx budget` composes the ledgers of several"
