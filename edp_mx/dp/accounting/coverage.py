@@ -88,8 +88,8 @@ PRIVATE_INPUTS: Dict[str, PrivateInput] = {
 FIXED_SEED_REMEDY = "leave out privacy.insecure_fixed_seed, which is for tests only"
 
 TAKEN_AS_PUBLIC = (  # by a plan that was made without the data
-    "words, labels and what the model starts from are taken to be public, which only the data can "
-    "tell (train --check)"
+    "words, labels and what the model starts from are taken to be public, which a check with the "
+    "data tells"
 )
 OTHER_MODELS = (
     "other models trained on the same data: the releases of this training alone were composed; "
