@@ -16,6 +16,7 @@ from edp_mx.data.text import write_json_lines
 from edp_mx.data.users import HOW_TO_NAME
 from edp_mx.data.utterance import Utterance
 from edp_mx.errors import UserError
+from edp_mx.runtime.console_text import count_of
 from edp_mx.runtime.files import PathLike
 from edp_mx.runtime.progress import Progress, no_progress
 
@@ -143,8 +144,8 @@ def _sound(
     if findings.users and findings.unnamed:
         findings.note(
             UserError(
-                f"{path}: {findings.unnamed:,} utterances name no user, though others do; users "
-                f"are named for all utterances or for none: {HOW_TO_NAME}"
+                f"{path}: no user is named for {count_of(findings.unnamed, 'utterance')}, though "
+                f"for others; users are named for all utterances or for none: {HOW_TO_NAME}"
             )
         )
     if is_one_part and findings.unread:

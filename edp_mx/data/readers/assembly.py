@@ -16,6 +16,7 @@ from edp_mx.data.readers.record_errors import RecordErrors, UnreadableRest
 from edp_mx.data.utterance import Utterance
 from edp_mx.errors import UserError
 from edp_mx.metrics.spans import balanced
+from edp_mx.runtime.console_text import count_of
 from edp_mx.runtime.limits import MOST_COUNTED
 
 Chunk = Tuple[str, Optional[str]]  # text, and its slot name, or None outside of all slots
@@ -171,7 +172,8 @@ class Assembler:
         if not tokens:
             raise UserError(f"{place}: the utterance is empty; remove it")
         if len(tokens) != len(slots):
-            raise UserError(f"{place}: {len(tokens)} tokens but {len(slots)} slot tags")
+            both = f"{count_of(len(tokens), 'token')} but {count_of(len(slots), 'slot tag')}"
+            raise UserError(f"{place}: {both}")
         if self.columns.intent == NONE:
             intent = ""
         elif not intent:

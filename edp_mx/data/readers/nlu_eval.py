@@ -16,6 +16,7 @@ from edp_mx.data.readers.assembly import Assembler, Chunk, read_lines, refuse_re
 from edp_mx.data.readers.format import Format, Sources, relative_sources, single_file
 from edp_mx.data.utterance import Utterance
 from edp_mx.errors import UserError
+from edp_mx.runtime.console_text import count_of
 
 FULL_RELEASE = "NLU-Data-Home-Domain-Annotated-All.csv"
 _COLUMNS = ("scenario", "intent", "answer_annotation")
@@ -50,7 +51,9 @@ def _read(path: Path, assembler: Assembler, id_prefix: str) -> Iterator[Utteranc
         with assembler.errors:
             fields = split_fields(line, len(header))
             if len(fields) != len(header):
-                raise UserError(f"{place}: {len(fields)} columns but the header has {len(header)}")
+                raise UserError(
+                    f"{place}: {count_of(len(fields), 'column')} but the header has {len(header)}"
+                )
             row: Dict[str, str] = dict(zip(header, fields))
             if row.get("status", "").strip().startswith("IRR"):
                 continue

@@ -13,6 +13,7 @@ from edp_mx.data.readers.record_errors import RecordErrors, UnreadableRest
 from edp_mx.data.readers.records import RecordReader
 from edp_mx.data.utterance import Utterance
 from edp_mx.errors import UserError
+from edp_mx.runtime.console_text import count_of
 
 _SUFFIXES = (".csv", ".tsv", ".csv.gz", ".tsv.gz")
 _NLU_EVAL = b"answer_annotation"  # a column of NLU-Eval, which has a reader of its own
@@ -80,7 +81,9 @@ def table_rows(
                 continue
             header = header or cells
             if len(cells) != len(header):
-                raise UserError(f"{place}: {len(cells)} columns but the header has {len(header)}")
+                raise UserError(
+                    f"{place}: {count_of(len(cells), 'column')} but the header has {len(header)}"
+                )
             yield number, dict(zip(header, cells))
 
 

@@ -20,8 +20,8 @@ def mine(tmp_path, monkeypatch):
 def test_errors_come_with_their_places_and_exit_code_2(mine):
     said = edp_mx("data", "check", "mine.csv", code=2).stdout.splitlines()
     assert said == [
-        "mine.csv, line 3: 1 tokens but 2 slot tags",
-        "mine.csv, line 4: 1 tokens but 2 slot tags",
+        "mine.csv, line 3: 1 token but 2 slot tags",
+        "mine.csv, line 4: 1 token but 2 slot tags",
         "mine.csv: 2 errors; without an error is 1 utterance, 1 intent, 1 slot type",
     ]
     mine.write_text(TABLE + BAD * 60)

@@ -157,7 +157,7 @@ def test_a_corpus_that_changes_while_it_is_read_is_not_kept(cache, mine, monkeyp
 def test_a_broken_corpus_is_said_as_ever_and_not_kept(cache, mine):
     with open(mine.path, "a") as file:
         file.write('{"tokens": ["a"], "slots": [], "intent": "x"}\n')
-    one_sentence(r"mine\.jsonl, line 301: 1 tokens but 0 slot tags", load_corpus, mine)
+    one_sentence(r"mine\.jsonl, line 301: 1 token but 0 slot tags", load_corpus, mine)
     assert not entries(cache)
 
 

@@ -23,7 +23,7 @@ BROKEN = {
     ),
     "table": (
         {"a.csv": 'text,slots,intent\na,O,x\n"a" b,O,x\na,O\na,,x\na b,O,x\nb,O,y\n'},
-        ["line 3: not a row", "line 4: 2 columns", "line 5: 1 tokens", "line 6: 2 tokens"],
+        ["line 3: not a row", "line 4: 2 columns", "line 5: 1 token but", "line 6: 2 tokens"],
         2,
     ),
     "tabs": (
@@ -150,7 +150,7 @@ def test_ids_and_users_are_those_of_the_whole_corpus(tmp_path):
     (tmp_path / "a.jsonl").write_text("\n".join(map(json.dumps, lines)))
     found = check(tmp_path / "a.jsonl")
     assert "the id '1' occurs again" in found.errors[0]
-    assert "1 utterances name no user, though others do" in found.errors[1]
+    assert "no user is named for 1 utterance, though for others" in found.errors[1]
     assert (found.utterances, found.left_out, found.num_errors) == (2, 1, 2)
 
 

@@ -138,7 +138,7 @@ SPANS = {"text": "call mum", "intent": "call"}
     ("name", "content", "complaint"),
     [
         ("a.csv", f"{HEAD}a,x\n", "line 2: 2 columns but the header has 3"),
-        ("a.csv", f"{HEAD}a,x,O\n\na b,x,O\n", "line 4: 2 tokens but 1 slot tags"),
+        ("a.csv", f"{HEAD}a,x,O\n\na b,x,O\n", "line 4: 2 tokens but 1 slot tag"),
         ("a.csv", f'{HEAD}"a" b,x,O\n', "line 2: not a row of a table .* twice"),
         ("a.csv", f'{HEAD}a,x,O\n"a\nb,x,O\n', "line 3: not a row of a table"),
         ("a.csv", f"{HEAD}a,,O\n", "line 2: the intent or label is missing"),

@@ -191,7 +191,7 @@ def test_each_reference_of_e2e_is_an_utterance(tmp_path):
         (("name[The Mill] near[b]", "a"), 'line 3: "mr" is not of the form'),
         (("", "a"), 'line 3: "mr" is not of the form'),
         (("name[The Mill]", ""), "line 3: the reply is empty"),
-        (("name[The Mill]",), "line 3: 1 columns but the header has 2"),
+        (("name[The Mill]",), "line 3: 1 column but the header has 2"),
     ],
 )
 def test_a_broken_row_of_e2e_is_refused_by_its_line(row, told, tmp_path):

@@ -8,7 +8,8 @@ from edp_mx.config import dump_config, load_config
 from edp_mx.data.config import DataConfig, SplitConfig
 from edp_mx.data.corpus import load_corpus
 from edp_mx.data.splits import PARTS
-from edp_mx.data.synthetic import make_utterances, write_corpus
+from edp_mx.data.synthetic import make_utterances
+from edp_mx.data.text import write_json_lines
 from edp_mx.errors import UserError
 from edp_mx.runs.record import settings_of
 from edp_mx.runtime.settings import SettingError
@@ -32,11 +33,16 @@ def test_what_is_no_split_is_refused(split):
         DataConfig(split=split)
 
 
+def write_made(path, *, size, seed):
+    made = make_utterances("health", size=size, seed=seed)
+    write_json_lines(path, (utterance.to_json() for utterance in made))
+
+
 @pytest.fixture
 def files(tmp_path):
     """Two files of utterances, whose ids are the same: 60 to train on, 20 to test on."""
     for name, size, seed in (("mine", 60, 1), ("theirs", 20, 2)):
-        write_corpus("health", size=size, seed=seed, out=tmp_path / f"{name}.jsonl")
+        write_made(tmp_path / f"{name}.jsonl", size=size, seed=seed)
     return tmp_path
 
 
@@ -112,7 +118,7 @@ def test_a_test_file_beside_another_test_part_is_refused(files):
     for part in ("train", "test"):
         (files / "own").mkdir(exist_ok=True)
         (files / "mine.jsonl").rename(files / "own" / f"{part}.jsonl")
-        write_corpus("health", size=60, seed=1, out=files / "mine.jsonl")
+        write_made(files / "mine.jsonl", size=60, seed=1)
     with pytest.raises(UserError, match="data.split.test: .*own has a test part of its own"):
         load_corpus(DataConfig(corpus="mine", path=str(files / "own"), split=split))
     missing = SplitConfig(test=str(files / "nowhere.jsonl"))
