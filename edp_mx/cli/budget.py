@@ -59,7 +59,7 @@ def _lines(spenders: Any, found: Any, delta: float) -> List[str]:
     """Return a table of the runs, and the ε of the records that are in most of them."""
     from edp_mx.reports.table import render_table
 
-    record = spenders[0].spent.plan.record
+    record = "user" if all(each.is_of_users for each in spenders) else "utterance"
     rows = [[each.name, each.spent.plan.mechanism, each.spent.holds_if.epsilon.in_words(),
              f"{each.spent.plan.delta:.3g}"] for each in spenders]  # fmt: skip
     lines = [render_table(["run", "mechanism", "ε, if its inputs are public", "δ"], rows), ""]

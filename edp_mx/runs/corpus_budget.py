@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import logging
+from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
-from typing import Dict, FrozenSet, Hashable, List, NamedTuple, Optional, Sequence
+from typing import Dict, FrozenSet, Hashable, List, NamedTuple, Optional, Sequence, Set, Tuple
 
 from edp_mx.config import load_config
 from edp_mx.data.text import digest
@@ -24,14 +26,40 @@ from edp_mx.runs.spending import RunSpending
 from edp_mx.runs.trained_run import read_part
 
 logger = logging.getLogger(__name__)
+Said = Tuple[str, int]  # a user, "" if none, and the digest of a text
 
 
-class Spender(NamedTuple):
-    """A training, and the records of its training part; None where its corpus cannot be read."""
+@dataclass(frozen=True)
+class Spender:
+    """A training, and its training part: the user ("" if none) and the text of each utterance.
+
+    Attributes:
+        part: None where the corpus cannot be read, so that any record may be in it.
+    """
 
     name: str
     spent: Guarantee
-    records: Optional[FrozenSet[Hashable]]
+    part: Optional[FrozenSet[Said]]
+
+    @property
+    def is_of_users(self) -> bool:
+        return self.spent.release.clips.is_user
+
+    @cached_property
+    def _users_and_texts(self) -> Tuple[FrozenSet[str], FrozenSet[int]]:
+        part = self.part or ()
+        return frozenset(user for user, _ in part), frozenset(text for _, text in part)
+
+    def holds(self, said: Said) -> bool:
+        """Return whether what somebody said is of one of its records: a user, or an utterance."""
+        (user, text), (users, texts) = said, self._users_and_texts
+        return user in users if self.is_of_users and user else text in texts
+
+    def shares_with(self, other: Spender) -> bool:
+        """Return whether some record may be in both."""
+        if self.part is None or other.part is None:
+            return True
+        return any(map(self.holds, other.part)) or any(map(other.holds, self.part))
 
 
 class Together(NamedTuple):
@@ -65,6 +93,13 @@ def _with_ledger_in(path: Path) -> List[RunDirectory]:
     runs = [RunDirectory(folder) for folder, files in walk(path) if is_run(files)]
     for run in runs:
         if not run.ledger.exists() and has_begun(run):
+            privacy = run.written().privacy
+            if privacy is not None and privacy.mechanism != "none":
+                raise UserError(
+                    f"{run.path} has lost its {run.ledger.name}, and nobody knows what it spent: "
+                    "bring the file back from a copy, or move the run elsewhere if nobody is ever "
+                    "shown it"
+                )
             logger.warning(
                 "%s was trained without a mechanism: if it is shown to anyone, no ε holds", run.path
             )
@@ -87,31 +122,34 @@ def spender_of(run: RunDirectory, *, is_running: bool = False) -> Spender:
             error,
         )
         return Spender(str(run.path), spent, None)
-    return Spender(str(run.path), spent, records_of(part, spent))
+    return Spender(str(run.path), spent, said_in(part))
 
 
-def records_of(part: Sequence[Utterance], spent: Guarantee) -> FrozenSet[Hashable]:
-    """Return the users of utterances, or their texts where the unit is an utterance."""
-    is_of_users = spent.release.clips.is_user
-    return frozenset(
-        one.user if is_of_users and one.user else digest(" ".join(one.tokens)) for one in part
-    )
+def said_in(part: Sequence[Utterance]) -> FrozenSet[Said]:
+    """Return the user and the text of each utterance."""
+    return frozenset((one.user or "", digest(" ".join(one.tokens))) for one in part)
 
 
 def count_by_record(spenders: Sequence[Spender], *, delta: float) -> List[Together]:
     """Return the ε of the records that are in most trainings, the largest first.
 
-    Records in trainings that are all among those of another record are left out: their ε is
-    smaller.
+    A record is a user where all trainings protect users, and an utterance otherwise: it is in a
+    training of users if its user is. Records in trainings that are all among those of another
+    record are left out: their ε is smaller.
+
+    Raises:
+        UserError: a record is in trainings that protect users and in others that do not.
     """
-    holders: Dict[Hashable, List[int]] = {}
-    for place, spender in enumerate(spenders):
-        for record in spender.records or ():
-            holders.setdefault(record, []).append(place)
-    unknown = [place for place, spender in enumerate(spenders) if spender.records is None]
+    by_user = all(spender.is_of_users for spender in spenders)
+    holders: Dict[Hashable, Set[int]] = {}
+    for said in set().union(*(spender.part or () for spender in spenders)):
+        user, text = said
+        places = (place for place, spender in enumerate(spenders) if spender.holds(said))
+        holders.setdefault(user if by_user and user else text, set()).update(places)
+    unknown = {place for place, spender in enumerate(spenders) if spender.part is None}
     counts: Dict[FrozenSet[int], int] = {}
-    for places in holders.values():
-        key = frozenset(places + unknown)
+    for found_in in holders.values():
+        key = frozenset(found_in | unknown)
         counts[key] = counts.get(key, 0) + 1
     if not counts:
         counts = {frozenset(unknown): 0}
@@ -137,9 +175,8 @@ def refuse_overdraft(
     planned, own = spending.planned(*place_of(run.checkpoint)), run.path.resolve()
     runs = [each for each in _with_ledger_in(own.parent) if each.path.resolve() != own]
     others = [spender_of(each, is_running=each.is_in_use()) for each in runs]
-    held = records_of(part, planned)
-    this = Spender(str(run.path), planned, held)
-    mine = [each for each in others if each.records is None or each.records & held]
+    this = Spender(str(run.path), planned, said_in(part))
+    mine = [each for each in others if each.shares_with(this)]
     for other in mine:
         plan = other.spent.plan
         for name in set(plan.private_inputs) - set(plan.assumed_public):
@@ -159,5 +196,5 @@ def refuse_overdraft(
 
 def _together(spenders: Sequence[Spender], count: int, delta: float) -> Together:
     bound = count_together([each.spent for each in spenders], delta=delta)
-    is_known = all(each.records is not None for each in spenders)
+    is_known = all(each.part is not None for each in spenders)
     return Together([each.name for each in spenders], count if is_known else None, bound)

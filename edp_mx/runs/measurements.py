@@ -75,18 +75,24 @@ def has_usual_epsilon(record: Record) -> bool:
 
 
 def measurements(
-    records: Iterable[Record], *, is_shown: Callable[[Record], bool] = is_comparable
+    records: Iterable[Record],
+    *,
+    is_shown: Callable[[Record], bool] = is_comparable,
+    by_epsilon: bool = True,
 ) -> List[Measurement]:
     """Return the measurements, one for all runs of the same settings, in the order of conditions.
 
     A seed that was trained twice counts twice, unless both came to the very same scores: without
     noise a training may repeat itself, which does not show how far runs differ.
+
+    Args:
+        by_epsilon: keep runs apart whose ε differ, as that of a resumed run does.
     """
     groups: Dict[Tuple[Any, ...], Dict[str, Record]] = defaultdict(dict)
     for record in filter(is_shown, records):
         settings = {key: value for key, value in record.settings.items() if key != _SEED}
         said = json.dumps([record.results_version, record.workers, settings], sort_keys=True)
-        key = (*_condition(record), said)
+        key = (*_condition(record)[: None if by_epsilon else -1], said)
         came_to = [record.settings, record.test, record.validation]
         groups[key][json.dumps(came_to, sort_keys=True)] = record
     found = (_measurement(list(group.values())) for group in groups.values())

@@ -273,6 +273,15 @@ def test_a_name_that_cannot_stand_in_a_comment_is_refused(mine, name):
     assert not list(Path().glob("*.yaml"))
 
 
+def test_the_corpus_is_not_written_over(mine):
+    content = Path("mine.jsonl").read_bytes()
+    Path("mine.labels.json").write_bytes(content)
+    for corpus, out in (("mine.jsonl", "mine.jsonl"), ("mine.labels.json", "mine.yaml")):
+        errors = init(corpus, "--labels-are-public", "--force", "--out", out, code=2)
+        assert f"{corpus} is the corpus itself" in errors
+        assert Path(corpus).read_bytes() == content
+
+
 def test_a_name_with_marks_of_yaml_is_read_as_it_is(mine):
     Path("mine.jsonl").rename("a #b: [c].jsonl")
     Path("x, y").mkdir()

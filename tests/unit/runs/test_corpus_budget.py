@@ -1,0 +1,70 @@
+"""Which records are in several trainings, and what these spend on them together."""
+
+import math
+
+import pytest
+from support.made_ledgers import plan_with
+
+from edp_mx.data.utterance import Utterance
+from edp_mx.dp.accounting.guarantee import guarantee
+from edp_mx.errors import UserError
+from edp_mx.runs.corpus_budget import Spender, count_by_record, said_in, spenders_below
+
+
+def spender(name, unit, *said):
+    """A training of a unit on utterances, each of a user who says a word."""
+    per_worker = {} if unit == "micro_batch" else {"micro_batch_size": 1}
+    plan = plan_with({"unit": unit, **per_worker}).with_layer_scales([1.0])
+    part = [Utterance((word,), ("O",), "x", user=user) for user, word in said]
+    return Spender(name, guarantee(plan, plan.entries()), said_in(part))
+
+
+def found(*spenders):
+    """The trainings of each kind of record, how many records, and ρ relative to one training's."""
+    one = spenders[0].spent.holds.rho.log
+    return [
+        (list(each.names), each.num_records, round(math.exp(each.bound.rho.log - one)))
+        for each in count_by_record(spenders, delta=1e-5)
+    ]
+
+
+ANN = [("ann", "call"), ("ann", "stop"), ("bob", "call")]
+
+
+def test_users_are_told_by_name_and_utterances_by_text():
+    others = [("ann", "go"), ("cid", "stop")]
+    assert found(spender("a", "user", *ANN), spender("b", "user", *others)) == [(["a", "b"], 1, 2)]
+    texts = found(spender("a", "utterance", *ANN), spender("b", "utterance", *others))
+    assert texts == [(["a", "b"], 1, 2)]  # "stop"
+
+
+@pytest.mark.parametrize("shared", [("ann", "go"), ("", "stop")])
+def test_an_utterance_is_in_a_training_of_users_if_its_user_is_or_its_text(shared):
+    """Both protect it, each in its own way: there is no ε of both, rather than that of one."""
+    of_users = spender("users", "user", *ANN)
+    of_texts = spender("texts", "utterance", shared, ("", "new"))
+    assert of_users.shares_with(of_texts) and of_texts.shares_with(of_users)
+    with pytest.raises(UserError, match="protect one user .* and one utterance"):
+        found(of_users, of_texts)
+
+
+def test_trainings_without_a_common_record_stay_apart():
+    of_users, of_texts = (
+        spender("users", "user", *ANN),
+        spender("texts", "utterance", ("cid", "go")),
+    )
+    assert not of_users.shares_with(of_texts)
+    assert sorted(found(of_users, of_texts)) == [(["texts"], 1, 1), (["users"], 2, 1)]
+
+
+def test_a_run_without_its_ledger_is_not_taken_as_one_without_privacy(tmp_path):
+    for name, mechanism in (("lost", "dp_sgd"), ("kept", "none")):
+        (tmp_path / name).mkdir()
+        privacy = f"privacy: {{mechanism: {mechanism}}}"
+        (tmp_path / name / "config.yaml").write_text(f"data: {{corpus: atis}}\n{privacy}\n")
+        (tmp_path / name / "environment.json").write_text("{}")
+    with pytest.raises(UserError, match="lost has lost its privacy_ledger.jsonl"):
+        spenders_below([tmp_path])
+    (tmp_path / "lost" / "config.yaml").unlink()
+    with pytest.raises(UserError, match="has no run with a privacy_ledger"):
+        spenders_below([tmp_path])
