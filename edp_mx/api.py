@@ -79,9 +79,11 @@ def predict(run: Run, utterances: Sequence[Union[str, Sequence[str]]]) -> List[A
 
     Args:
         run: what `load` or `train` returned, or a run directory, which is loaded each time.
-        utterances: texts, which are cut by the run's `data.tokenizer`, or lists of tokens.
+        utterances: texts, which are cut by the run's `data.tokenizer`, or lists of tokens; a text
+            alone is one utterance.
     """
     trained = load(run) if isinstance(run, (str, Path)) else run
+    utterances = [utterances] if isinstance(utterances, str) else utterances
     tokens = [trained.tokens_of(u) if isinstance(u, str) else list(u) for u in utterances]
     for number, one in enumerate(tokens, start=1):
         if not are_words(one):

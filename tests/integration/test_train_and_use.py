@@ -119,6 +119,7 @@ def test_a_text_is_cut_by_the_tokenizer_of_the_run(runs, tmp_path):
     said = json.loads(edp_mx("predict", run, "-", text="call mum?\n").stdout)
     assert said["tokens"] == ["call", "mum", "?"]
     (said,) = predict(run, ["call mum?"])
+    assert predict(run, "call mum?")[0].to_dict() == said.to_dict()
     assert said.utterance.tokens == ("call", "mum", "?")
     assert cut_of(run)("call mum?") == ["call", "mum", "?"]  # the server's
     assert cut_of(runs / "sgd")("call mum?") == ["call", "mum?"]

@@ -49,7 +49,7 @@ def clipping_that_fits(
 
     Args:
         try_on: `loss_of` and `batch_of` as `refuse_wrong_on` takes them, and the number of records,
-            of which the first few are tried. Nothing of them is released.
+            of which the first few are tried. Nothing of them is released but whether it fits.
 
     Returns:
         The clipping, of one kind on all workers, and why it is not ghost clipping, if it should be.
