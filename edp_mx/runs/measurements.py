@@ -74,6 +74,11 @@ def has_usual_epsilon(record: Record) -> bool:
     return is_usual and is_utterance and epsilon_of(record) <= LARGEST_EPSILON
 
 
+def came_to(record: Record) -> str:
+    """Return the settings and the scores of a run, by which one is known that repeats another."""
+    return json.dumps([record.settings, record.test, record.validation], sort_keys=True)
+
+
 def measurements(
     records: Iterable[Record],
     *,
@@ -92,9 +97,9 @@ def measurements(
     for record in filter(is_shown, records):
         settings = {key: value for key, value in record.settings.items() if key != _SEED}
         said = json.dumps([record.results_version, record.workers, settings], sort_keys=True)
-        key = (*_condition(record)[: None if by_epsilon else -1], said)
-        came_to = [record.settings, record.test, record.validation]
-        groups[key][json.dumps(came_to, sort_keys=True)] = record
+        condition = _condition(record)
+        key = (*(condition if by_epsilon else condition[:-1]), said)
+        groups[key][came_to(record)] = record
     found = (_measurement(list(group.values())) for group in groups.values())
     return sorted(found, key=lambda each: (each.condition, each.validation))
 

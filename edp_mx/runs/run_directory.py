@@ -15,13 +15,7 @@ from typing import TYPE_CHECKING, Any, Dict, Iterator, List, Optional, Type, Typ
 from edp_mx.dp.accounting.ledger import LEDGER
 from edp_mx.dp.checkpoint_file import remove_checkpoints
 from edp_mx.errors import UserError
-from edp_mx.runs.file_types import (
-    KINDS_OF_FILES,
-    Environment,
-    Results,
-    Scores,
-    check_epoch,
-)
+from edp_mx.runs.file_types import KINDS_OF_FILES, Environment, Results, Scores, check_epoch
 from edp_mx.runtime.files import read_bytes, remove_leftovers, write_json, write_text
 from edp_mx.runtime.json_text import NotJSON, parse_json, read_json
 from edp_mx.runtime.structured import AsRead, structure_file, unstructure

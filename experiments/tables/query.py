@@ -21,7 +21,7 @@ from typing import (
 
 from edp_mx.runs.attack_files import AttackRecord, AttackSuccess
 from edp_mx.runs.file_types import Record
-from edp_mx.runs.measurements import Measurement, Spread, measurements, spread_of
+from edp_mx.runs.measurements import Measurement, Spread, came_to, measurements, spread_of
 from edp_mx.runs.record import run_id
 from edp_mx.runs.records import value_of
 from edp_mx.tasks.intent_slot.task import INTENT_SLOT
@@ -115,16 +115,14 @@ def query(records: Iterable[Record], attacks: Sequence[AttackRecord] = ()) -> Di
 
 def _of_repeats(records: Iterable[Record], success: Successes) -> Successes:
     """Successes, each also for the runs that repeat the attacked one to the last digit."""
+    ends = {run_id(record): came_to(record) for record in records}
     repeats: Dict[str, List[str]] = {}
-    for record in records:
-        came_to = [record.settings, record.test, record.validation]
-        repeats.setdefault(json.dumps(came_to, sort_keys=True), []).append(run_id(record))
+    for run, end in ends.items():
+        repeats.setdefault(end, []).append(run)
     found = dict(success)
-    for runs in repeats.values():
-        for (run, attack), each in success.items() if len(runs) > 1 else ():
-            if run in runs:
-                found.update({(other, attack): each for other in runs
-                              if (other, attack) not in success})  # fmt: skip
+    for (run, attack), each in success.items():
+        for other in repeats.get(ends.get(run, ""), ()):
+            found.setdefault((other, attack), each)
     return found
 
 
