@@ -51,6 +51,11 @@ class ExperimentConfig(Settings):
     def __post_init__(self) -> None:
         """Have a corpus read without what its task does not have, and say so in its settings."""
         super().__post_init__()
+        name = self.name
+        if Path(name).name != name or "\0" in name or len(name.encode("utf-8")) > 200:
+            raise SettingError(
+                "name", "must be short and without /, since it begins the name of a folder"
+            )
         task, data = TASKS[self.task], self.data
         if data.labels.source == NONE and task.has_labels:
             raise SettingError(

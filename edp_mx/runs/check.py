@@ -19,7 +19,7 @@ from edp_mx.dp.accounting.units import UNITS
 from edp_mx.dp.checkpoint_file import place_of
 from edp_mx.runs.ancestors import brought_along
 from edp_mx.runs.build import start_for, vocabulary_for
-from edp_mx.runs.interrupted import resumes_with
+from edp_mx.runs.interrupted import refuse_other_workers, resumes_with
 from edp_mx.runs.ledger_evidence import Evidence
 from edp_mx.runs.plan import plan_for, sampler_for
 from edp_mx.runs.recount import guarantee_ahead
@@ -82,6 +82,8 @@ def check(
     Raises:
         UserError: as the run itself would before its first step.
     """
+    if resumed is not None:
+        refuse_other_workers(resumed, num_workers)
     corpus = load_corpus(config.data, progress=progress)
     vocabulary = vocabulary_for(config, corpus, start_for(config))
     sampler = sampler_for(

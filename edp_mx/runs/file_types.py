@@ -15,7 +15,7 @@ from edp_mx.runtime.settings import SettingError
 from edp_mx.runtime.structured import HUGE, AsRead, refuse_outside, structure_file
 
 if TYPE_CHECKING:
-    from edp_mx.tasks.task import Task
+    from edp_mx.tasks.task import Metric, Task
 
 Scores = Mapping[str, float]  # by the keys of a task's metrics
 _DAY = re.compile(r"(\d{4}-\d\d-\d\d)?")
@@ -240,10 +240,10 @@ KINDS_OF_FILES: Mapping[str, Type[AsRead]] = {
 WithBounds = Union[Record, Privacy]
 
 
-def check_epoch(row: Any, place: str, task: Task) -> Dict[str, Any]:
+def check_epoch(row: Any, place: str, metrics: Sequence[Metric]) -> Dict[str, Any]:
     """Return a line of `metrics.jsonl`: its numbers, of an epoch or of a step."""
     structure_file(row, Dict[str, Optional[float]], place)
-    of_an_epoch = ("epoch", "seconds", *(metric.key for metric in task.metrics))
+    of_an_epoch = ("epoch", "seconds", *(metric.key for metric in metrics))
     for key in ("step",) if "step" in row else of_an_epoch:
         if row.get(key) is None:
             raise UserError(f"{place} has no {key}; it was cut or changed")

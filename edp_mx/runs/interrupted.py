@@ -58,6 +58,16 @@ def remove(run: RunDirectory) -> None:
     shutil.rmtree(run.path, ignore_errors=True)
 
 
+def refuse_other_workers(run: RunDirectory, num_workers: int) -> None:
+    """Refuse to go on with other workers than those that the ledger was begun with."""
+    begun = run.num_workers()
+    if run.ledger.exists() and run.has("environment") and begun != num_workers:
+        raise UserError(
+            f"{run.path} was begun with {count_of(begun, 'worker')}, and its ledger counts their "
+            f"draws: go on with `{run.resume_command()}`, not with {num_workers}"
+        )
+
+
 def resumes_with(run: RunDirectory) -> str:
     """Return a sentence on the steps that a resumed training repeats, and on its total ε."""
     (first, step), epochs = place_of(run.checkpoint), run.num_epochs()

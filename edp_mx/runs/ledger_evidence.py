@@ -52,12 +52,13 @@ class Evidence(NamedTuple):
         return cls(run, ends, _mark(run), trained, run.has("results"), tuple(later))
 
     def refuse_absent(self) -> None:
-        """Refuse a run that has begun and whose ledger is gone."""
-        if self.later and not self.run.ledger.exists():
+        """Refuse a run that has begun and whose ledger is gone, or was emptied."""
+        ledger = self.run.ledger
+        if self.later and not (ledger.exists() and ledger.stat().st_size):
+            what = "empty" if ledger.exists() else "missing"
             raise UserError(
-                f"{self.run.ledger} is missing, though {self.later[0]} is there, and without it "
-                "nobody knows what the run has spent; restore the ledger, or train into a new "
-                "directory"
+                f"{ledger} is {what}, though {self.later[0]} is there, and without it nobody knows "
+                "what the run has spent; restore the ledger, or train into a new directory"
             )
 
     def refuse_cut(self, ledger: Ledger) -> None:

@@ -11,7 +11,13 @@ from typing import Any, Callable, Optional, Sequence, Tuple, Union
 
 from edp_mx.config import Overrides, dump_config, load_config, read_dumped
 from edp_mx.errors import UserError
-from edp_mx.runs.interrupted import after_interruption, has_begun, make_way, remove
+from edp_mx.runs.interrupted import (
+    after_interruption,
+    has_begun,
+    make_way,
+    refuse_other_workers,
+    remove,
+)
 from edp_mx.runs.record import absent_files
 from edp_mx.runs.run_directory import RunDirectory
 from edp_mx.runtime.distributed import Workers, start
@@ -66,7 +72,8 @@ class RunRequest:
 def carry_out(request: RunRequest, work: Work) -> Tuple[Workers, RunDirectory]:
     """Open the run directory and work in it, locked.
 
-    A failed start leaves no folder; after Ctrl-C the log has the command that resumes the run.
+    A failed start leaves no folder. After Ctrl-C, or where a file of a run that has begun could not
+    be written, the console has the command that resumes it.
     """
     workers = start()
     with ExitStack() as stack:
@@ -80,12 +87,21 @@ def carry_out(request: RunRequest, work: Work) -> Tuple[Workers, RunDirectory]:
         try:
             work(config, workers, directory, enter_run(directory, workers), parting)
         except BaseException as error:
-            if workers.is_first and isinstance(error, KeyboardInterrupt):
-                sys.stderr.writelines(f"edp-mx: {line}\n" for line in parting())
-            elif workers.is_first and is_new and not has_begun(directory):
-                remove(directory)
+            if workers.is_first:
+                begun = has_begun(directory)
+                if isinstance(error, KeyboardInterrupt) or (begun and _is_of_files(error)):
+                    sys.stderr.writelines(f"edp-mx: {line}\n" for line in parting())
+                elif is_new and not begun:
+                    remove(directory)
             raise
     return workers, directory
+
+
+def _is_of_files(error: Optional[BaseException]) -> bool:
+    """Return whether an error began with a file that could not be read or written."""
+    while error is not None and not isinstance(error, OSError):
+        error = error.__cause__
+    return error is not None
 
 
 def refuse_absent(config: Any) -> None:
@@ -112,6 +128,7 @@ def _open(request: RunRequest, workers: Workers, stack: ExitStack) -> Tuple[str,
     config = request.config()
     if request.resume is not None:
         directory = RunDirectory(request.resume)
+        refuse_other_workers(directory, workers.size)
     else:
         refuse_absent(config)
         directory = request.create(config, num_workers=workers.size)

@@ -43,6 +43,7 @@ def recount(run: RunDirectory, *, delta: Optional[float] = None) -> LedgerAccoun
             another number of records than the run has.
     """
     evidence = Evidence.of(run)
+    evidence.refuse_absent()
     account = account_for(run.ledger, delta=delta)
     _refuse_contradictions(evidence, account.ledger)
     return account
@@ -58,10 +59,9 @@ def privacy_of(run: RunDirectory, notes: List[str]) -> Privacy:
         UserError: a run with a mechanism has no ledger, or none that can be believed.
     """
     evidence, stated = Evidence.of(run), run.load(Privacy)
-    if not run.ledger.exists():
-        if stated.mechanism == "none" and stated.holds.epsilon is None:
-            return stated
-        evidence.refuse_absent()
+    if not run.ledger.exists() and stated.mechanism == "none" and stated.holds.epsilon is None:
+        return stated
+    evidence.refuse_absent()
     ledger = read_ledger(run.ledger)
     _refuse_contradictions(evidence, ledger)
     counted = _spent(run)

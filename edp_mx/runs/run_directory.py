@@ -45,11 +45,6 @@ class RunDirectory:
     @classmethod
     def choose(cls, name: str, parent: Path) -> RunDirectory:
         """Return a new folder below `parent`, named after the run and the time."""
-        if Path(name).name != name or "\0" in name or len(name.encode("utf-8")) > 200:
-            raise UserError(
-                f"name is {name!r}; it begins the name of a folder, so that it must be short and "
-                "have no /"
-            )
         stamp = time.strftime("%Y%m%d-%H%M%S")
         for suffix in ["", *(f"-{i}" for i in range(2, 1000))]:
             path = parent / f"{name}-{stamp}{suffix}"
@@ -80,6 +75,9 @@ class RunDirectory:
     def trained(cls, path: Path) -> RunDirectory:
         """Return a run with a model to use; refuse one without, with the reason."""
         run = cls.existing(path)
+        lost = [each.name for each in (run.weights, path / "vocabulary.json") if not each.exists()]
+        if run.has("results") and lost:
+            raise UserError(f"{path} has lost {' and '.join(lost)}: restore it, or train anew")
         if not run.has("vocabulary"):
             raise UserError(
                 f"{path} never began to train, and has no model; {run.log(0).name} may say why. "
@@ -181,10 +179,10 @@ class RunDirectory:
 
     @property
     def task(self) -> Task:
-        """The task in `config.yaml`; the default where there is none."""
+        """The task in `config.yaml`."""
         from edp_mx.tasks.registry import task_of  # here, since an account of ε needs no scores
 
-        return task_of(self.written().source if self.config.exists() else {})
+        return task_of(self.existing(self.path).written().source)
 
     def has(self, name: str) -> bool:
         """Return whether `<name>.json` exists."""
@@ -238,11 +236,11 @@ class RunDirectory:
             return []
         lines = read_bytes(self.metrics).splitlines()
         rows: List[Dict[str, Any]] = []
-        task = self.task
+        metrics = self.task.metrics if self.config.exists() else ()  # ε is counted without
         for number, line in enumerate(lines, start=1):
             try:
                 place = f"{self.metrics}, line {number}"
-                rows.append(check_epoch(parse_json(line), place, task))
+                rows.append(check_epoch(parse_json(line), place, metrics))
             except NotJSON as error:
                 if number < len(lines):
                     raise UserError(f"{place}: not JSON ({error})") from error

@@ -61,16 +61,17 @@ class Workers:
         """Compute a value on rank 0 and return it on every worker.
 
         A UserError is raised on every worker: one that failed alone would leave the others waiting.
+        On rank 0 its cause is kept.
         """
         value, refusal = None, None
         if self.is_first:
             try:
                 value = compute()
             except UserError as error:
-                refusal = str(error)
-        value, refusal = self.broadcast((value, refusal))
-        if refusal is not None:
-            raise UserError(refusal, is_shared=True)
+                refusal = error
+        value, said = self.broadcast((value, refusal and str(refusal)))
+        if said is not None:
+            raise UserError(said, is_shared=True) from refusal
         return value  # type: ignore[return-value]
 
     def broadcast_array(self, array: mx.nd.NDArray, name: str) -> None:

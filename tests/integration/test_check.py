@@ -61,7 +61,8 @@ def test_of_a_run_to_resume_it_counts_what_was_spent_besides(run, tmp_path):
     assert f"epsilon that holds    {true:.6g}" in said and f"{planned:.3g}" not in said
     assert "goes on after epoch 1 of 3 and repeats 11 steps of epoch 2" in said
     refused = edp_mx("train", "--resume", run, "--check", "--workers", 2, code=2).stderr
-    assert "was begun with" in refused and refused.count("\n") == 1
+    assert "was begun with 1 worker, " in refused and refused.count("\n") == 1
+    assert f"go on with `edp-mx train --resume {run}`, not with 2" in refused
     edp_mx("train", "--resume", run)
     assert read(run, "privacy")["holds"]["epsilon"] == pytest.approx(true, rel=1e-9)
     end = read_ledger(run / "privacy_ledger.jsonl").chain.end

@@ -49,6 +49,7 @@ def one_sentence(process, *words):
     sentences = [line for line in said.splitlines() if line.startswith("edp-mx train: ")]
     assert process.returncode == 2 and "Traceback" not in said, said
     assert len(sentences) == 1 and all(word in sentences[0] for word in words), said
+    return said
 
 
 def goes_on(run):
@@ -64,7 +65,8 @@ def goes_on(run):
 def test_a_full_disk(disk):
     process = training(disk / "run")
     fill(disk)
-    one_sentence(process, "cannot write", "No space left on device")
+    said = one_sentence(process, "cannot write", "No space left on device")
+    assert f"resume it with: edp-mx train --resume {disk / 'run'}\n" in said
     (disk / "ballast").unlink()
     goes_on(disk / "run")
 

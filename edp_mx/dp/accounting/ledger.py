@@ -169,7 +169,10 @@ def read_ledger(path: PathLike) -> Ledger:
     if rest and _is_whole(rest):
         lines, rest = [*lines, rest], b""
     if not lines:
-        raise UserError(f"{path} holds no whole line: the run ended before it released anything")
+        raise UserError(
+            f"{path} holds no whole line: the run ended before it released anything, or the file "
+            "was emptied since"
+        )
     chain = Chain()
     plan = _plan_in(path, _parse(path, 1, lines[0], chain))
     entries: List[Entry] = []

@@ -171,6 +171,7 @@ def run_with(folder, generator, holds_if, **origin):
     write_outcome(run, "threshold", threshold_attacks(scores), scores, facts={})
     privacy = {"as_published": bound(4.4), "holds": bound(None), "holds_if": holds_if}
     run.write("privacy", {**PRIVACY, **privacy, "delta": 1e-3})
+    run.config.write_text("name: run\n")
     test = {"ser": 0.1, "intent_accuracy": 0.9, "slot_f1": 0.8}
     run.write("results", {"test": test})
     return run, scores

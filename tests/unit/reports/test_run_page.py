@@ -66,6 +66,7 @@ def test_attacks_and_the_run_without_privacy_stand_on_the_page(tmp_path, generat
     write_json(run.path / "attack-canaries" / "exposure.json", {"canaries": [canary], "facts": {}})
     other = RunDirectory(run.path.parent / "free")
     other.path.mkdir()
+    other.config.write_text("name: free\n")
     for each, mechanism in ((run, "edp_sgd"), (other, "none")):
         each.write("environment", {"fingerprints": {"test": {"key": "k", "digest": "same"}}})
         each.write("record", changed(record_of("mine", "clc", mechanism=mechanism), epochs=4))

@@ -13,6 +13,7 @@ PARTS = {part: {"key": "k", "digest": part} for part in ("train", "validation", 
 def made(tmp_path, name, parts=PARTS, **changes):
     run = RunDirectory(tmp_path / name)
     run.path.mkdir()
+    run.config.write_text(f"name: {name}\n")
     record = record_of("mine", "clc", **{"mechanism": "none", **changes})
     run.write("environment", {"fingerprints": parts})
     run.write("record", record)

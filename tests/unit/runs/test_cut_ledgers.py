@@ -156,6 +156,9 @@ def test_what_was_released_is_not_forgotten_when_files_go(tmp_path, gone):
     with pytest.raises(UserError, match="is missing, though environment.json is there"):
         RunSpending(SIX_EPOCHS, start(), run)
     assert not run.ledger.exists()
+    run.ledger.write_bytes(b"")
+    with pytest.raises(UserError, match="is empty, though environment.json is there"):
+        RunSpending(SIX_EPOCHS, start(), run)
     run.ledger.write_bytes(head)
     run.metrics.unlink()  # the environment and a ledger's head
     with pytest.raises(UserError, match="has only its first line, but environment.json is there"):

@@ -38,6 +38,7 @@ ROW = {"epoch": 1, "loss": 1.0, "seconds": 2.0, "ser": 0.5, "intent_accuracy": 0
 @pytest.mark.parametrize("key", ["epoch", "intent_accuracy"])
 def test_an_epoch_has_no_null_for_what_is_calculated_with(tmp_path, key):
     run = RunDirectory(tmp_path)
+    run.config.write_text("name: run\n")
     run.metrics.write_text(json.dumps({**ROW, key: None}) + "\n{}\n")
     one_sentence(rf"metrics\.jsonl, line 1 has no {key};", run.epochs)
 
@@ -62,6 +63,7 @@ SCORES = {"ser": 0.5, "intent_accuracy": 0.5, "slot_f1": 0.5}
 )
 def test_results_have_the_scores_of_the_task(test, baseline, told, tmp_path):
     run = RunDirectory(tmp_path)
+    run.config.write_text("name: run\n")
     run.write("results", {"test": test, "baseline": baseline})
     one_sentence(rf"results\.json: {told}; it was cut or changed", run.scores)
 

@@ -2,7 +2,9 @@
 
 import pytest
 from support.cli import run
+from support.commands import QUICKSTART
 
+from edp_mx.config import load_config
 from edp_mx.errors import UserError
 from edp_mx.runs.run_directory import RunDirectory
 from edp_mx.runtime.files import remove_leftovers, whole_file
@@ -10,8 +12,8 @@ from edp_mx.runtime.files import remove_leftovers, whole_file
 
 @pytest.mark.parametrize("name", ["../../x", "/tmp/x", "a/b", "a\0b", "x" * 300])
 def test_a_name_stays_below_the_folder_of_runs(name, tmp_path):
-    with pytest.raises(UserError, match="begins the name of a folder"):
-        RunDirectory.choose(name, tmp_path)
+    with pytest.raises(UserError, match="name must be short and without /, since it begins"):
+        load_config(QUICKSTART, {"name": name})
     assert RunDirectory.choose("mine..2", tmp_path).path.parent == tmp_path
 
 

@@ -15,3 +15,7 @@ def test_a_run_that_never_began_or_has_not_ended_says_so(tmp_path):
     run.write("vocabulary", {})
     one_sentence(r"has not trained to its end.*--resume .*run`$", load_run, run.path)
     one_sentence(r"has no results\.json: it has not trained to its end", compare, [run])
+    run.write("results", {})
+    one_sentence(r"run has lost weights\.npz: restore it, or train anew", load_run, run.path)
+    (run.path / "vocabulary.json").unlink()
+    one_sentence(r"has lost weights\.npz and vocabulary\.json: restore", load_run, run.path)
