@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Dict, Sequence
 
 from edp_mx.cli.console import add_command, print_json, refuse_filled
+from edp_mx.runtime.console_text import wrap
 from edp_mx.runtime.progress import start_logging
 
 if TYPE_CHECKING:
@@ -74,7 +75,7 @@ def run_fetch(arguments: argparse.Namespace) -> int:
 
     if arguments.name is None:
         for name, known in known_encoders().items():
-            print(f"{name:<10} {known.title}; {known.megabytes} MB, {known.licence}")
+            print(wrap(f"{name:<10} {known.title}; {known.megabytes} MB, {known.licence}"))
         return 0
     encoder = encoder_named(arguments.name, arguments.revision)
     name = arguments.name.split("/")[-1]

@@ -21,6 +21,7 @@ from edp_mx.cli.console import (
     whole,
 )
 from edp_mx.errors import UserError
+from edp_mx.runtime.console_text import wrap
 from edp_mx.runtime.progress import progress_bar
 from edp_mx.runtime.settings import refuse_unread
 
@@ -93,13 +94,13 @@ def run(arguments: argparse.Namespace) -> int:
         return 0
     baseline = task.constant_answer(utterances, trained.vocabulary)
     mechanism = None if arguments.file else trained.config.privacy.mechanism
-    print("\n".join(each.describe() for each in (scores, *more)))
+    print(wrap("\n".join(each.describe() for each in (scores, *more))))
     if arguments.by_label:
         print(f"\n{label_tables(utterances, labelled, label=task.label.split()[-1])}\n")
     lines = [baselines.describe_baseline(baseline, task)]
     lines += baselines.describe_without_privacy([trained.run]) if is_test else []
     lines += baselines.verdict(scores.to_dict(), baseline, task, mechanism=mechanism)
-    print(*lines, sep="\n")
+    print(wrap("\n".join(lines)))
     return 0
 
 

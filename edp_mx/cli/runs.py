@@ -19,8 +19,9 @@ from edp_mx.runs.run_directory import RunDirectory
 
 EXAMPLES = """\
 examples:
-  all below runs/ and in results/runs.jsonl:
+  all below runs/, or in results/ where there are none; the kept records:
     edp-mx runs
+    edp-mx runs results
   some of them, the best first:
     edp-mx runs runs/ --where corpus=snips mechanism=dp_sgd training.epochs=8 --sort score
     edp-mx runs results --where 'name=atis_*' --json
@@ -37,7 +38,7 @@ _PLACES = (Path("runs"), RECORDS)
 def add_options(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("paths", nargs="*", type=Path, metavar="RUN|FOLDER|RECORD",
-        help="runs and records to list or plot (runs/ and results/); after keep, runs")  # fmt: skip
+        help="runs and records to list or plot (runs/, or else results/); after keep, runs")  # fmt: skip
     add(
         "--into",
         type=Path,
@@ -64,7 +65,8 @@ def run(arguments: argparse.Namespace) -> int:
     if action == _KEEP:
         return _keep(arguments)
     paths = arguments.paths[1:] if action == _PLOT else arguments.paths
-    paths = paths or [path for path in _PLACES if path.exists()]
+    if not paths:
+        paths = [path for path in _PLACES if path.exists() and collect([path])][:1]
     found = select(collect(paths), arguments.where, arguments.sort)
     if action == _PLOT:
         return _plot(found, arguments)

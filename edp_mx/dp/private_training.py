@@ -61,7 +61,7 @@ class PrivateTraining:
         batchify_fn: makes a batch of some items of the data set; by default it stacks them.
         chunk_size: examples that ghost clipping takes at once: memory, not privacy.
         seed: of the deal of examples to workers, and of public choices; draws and noise are secret.
-        users: the number of each example's user, from 0, for the unit "user".
+        users: each example's user, a name or a number, for the unit "user".
         max_examples_per_user: how many examples of a user a step takes at most.
 
     Raises:
@@ -92,7 +92,7 @@ class PrivateTraining:
         batchify_fn: Optional[Callable[[List[Any]], Any]] = None,
         chunk_size: int = 64,
         seed: int = 0,
-        users: Optional[Sequence[int]] = None,
+        users: Optional[Sequence[Any]] = None,
         max_examples_per_user: Optional[int] = None,
     ) -> None:
         release = plan.release
@@ -110,7 +110,7 @@ class PrivateTraining:
         self._folder = TrainingFolder(folder)
         self._batchify = batchify_fn or default_batchify_fn
         self._chunk_size, self._seed = chunk_size, seed
-        self._users = None if users is None else np.asarray(users)
+        self._users = None if users is None else np.unique(users, return_inverse=True)[1]
         self._most = max_examples_per_user
         self._dataset: Any = None
         self._entries = _entries_in(self._workers.on_first(self._folder.spent))

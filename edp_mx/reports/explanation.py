@@ -23,9 +23,10 @@ STRONG, MODERATE = 1.0, 10.0  # Ponomareva et al. (2023), "How to DP-fy ML", tie
 POINTLESS = 0.99  # bound on members found at 1 % false alarms that protects nobody
 
 NO_MECHANISM_PAGE = """\
-This run has no guarantee: it was trained without a privacy mechanism, and epsilon is infinite.
-Whoever sees the model may be able to tell with certainty whether an utterance was trained on.
-What would improve it: privacy.mechanism edp_sgd or dp_sgd; `edp-mx calibrate` finds the noise."""
+This run has no guarantee: it was trained without a privacy mechanism, and
+epsilon is infinite. Whoever sees the model may be able to tell with certainty
+whether an utterance was trained on. What would improve it: privacy.mechanism
+edp_sgd or dp_sgd; `edp-mx calibrate` finds the noise."""
 
 
 def explain(account: LedgerAccount, *, name: str) -> str:

@@ -44,7 +44,7 @@ def test_a_step_takes_away_the_mean_of_the_clipped_gradients(
     net, dataset = make(), examples(generator)
     settings = {"unit": unit, "sampler": sampler, "max_grad_norm": C}
     if unit == "user":
-        settings.update(users=np.arange(N) % 12, num_examples=12, batch_size=6)
+        settings.update(users=[f"user {i % 12}" for i in range(N)], num_examples=12, batch_size=6)
     private = training(ready(net, generator), **settings)
     divisor = {"example": BATCH, "user": 6, "micro_batch": 1}[unit]
     for batch in private.batches(dataset):
