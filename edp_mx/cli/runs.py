@@ -38,7 +38,7 @@ _PLACES = (Path("runs"), RECORDS)
 def add_options(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("paths", nargs="*", type=Path, metavar="RUN|FOLDER|RECORD",
-        help="runs and records to list or plot (runs/, or else results/); after keep, runs")  # fmt: skip
+        help="runs and records to list or plot (runs/, or results/); after keep, runs")  # fmt: skip
     add(
         "--into",
         type=Path,
