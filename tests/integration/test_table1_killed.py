@@ -40,7 +40,7 @@ def test_a_killed_table_goes_on_without_repeating_a_run(tmp_path):
                           "eDP-SGD, linear decay, calibrated", "DP-SGD at ε = 8"]  # fmt: skip
     assert [row.count("–") > 6 for row in rows.values()] == [False, False, False, True]
     assert "[-1.2]" in rows["eDP-SGD, no decay, the paper's ε"]  # the paper's ΔSER
-    assert "needs what is not there (model.start_from: runs/warm_for_health)" in said.stdout
+    assert "needs missing files (model.start_from: runs/warm_for_health)" in said.stdout
     kept = list(map(json.loads, lines_in(records)[0]))
     assert {each["name"] for each in kept} == {
         "health_clc_sgd", "health_clc_edp_none", "health_clc_edp_linear_calibrated"}  # fmt: skip

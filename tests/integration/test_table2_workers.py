@@ -60,8 +60,9 @@ def test_a_worker_that_hangs_or_dies_is_named_in_one_sentence(number, words, tmp
     pid = json.loads(signs()[0].read_text())["pid"]
     os.kill(pid, number)
     said = finish(process, code=2).stderr
-    (line,) = (line for line in said.splitlines() if words[0] in line)
+    (line,) = (line for line in said.replace("\n  ", " ").splitlines() if words[0] in line)
     assert line.startswith("health clc, 2 workers: ") and words[1] in line
     assert said.splitlines()[-1] == (
-        "experiments.table2: nothing could be measured; each row has said why")  # fmt: skip
+        "experiments.table2: nothing could be measured; the reason of each row is above"
+    )
     assert list(tmp_path.iterdir()) == []
