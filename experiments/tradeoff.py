@@ -138,7 +138,8 @@ def train(request: Request, cells: Sequence[Cell], arguments: argparse.Namespace
 
 def points_of(cells: Sequence[Cell]) -> Dict[Tuple[str, str], List[Point]]:
     """Return the measurements, by corpus and family, in the order of the curves."""
-    success = successes_of(collect_attacks([RECORDS]))
+    every = [record for cell in cells for record in cell.trial.records]
+    success = successes_of(collect_attacks([RECORDS]), every)
     found: Dict[Tuple[str, str], List[Point]] = {}
     for place in dict.fromkeys((cell.corpus, cell.family) for cell in cells):
         for curve in curves_of(place[1]):

@@ -81,7 +81,7 @@ def query(records: Iterable[Record], attacks: Sequence[AttackRecord] = ()) -> Di
     part. All runs of these settings count; another warm start is another setting.
     """
     records = list(records)
-    success = _of_repeats(records, successes_of(attacks))
+    success = successes_of(attacks, records)
     attacked = Counter(run for run, _ in success)
     by_method: Dict[str, List[Record]] = {method: [] for method in METHODS}
     for record in records:
@@ -113,12 +113,16 @@ def query(records: Iterable[Record], attacks: Sequence[AttackRecord] = ()) -> Di
     return {key: _with_intervals(key, found, *pooled[key[0]]) for key in found}
 
 
-def _of_repeats(records: Iterable[Record], success: Successes) -> Successes:
-    """Successes, each also for the runs that repeat the attacked one to the last digit."""
+def successes_of(attacks: Iterable[AttackRecord], records: Iterable[Record]) -> Successes:
+    """Return the outcome of each attack, by the id of the attacked run and the attack's name.
+
+    A run that repeats an attacked one to the last digit has its outcome, too.
+    """
     ends = {run_id(record): came_to(record) for record in records}
     repeats: Dict[str, List[str]] = {}
     for run, end in ends.items():
         repeats.setdefault(end, []).append(run)
+    success = {(each.run, each.attack): each.success for each in attacks}
     found = dict(success)
     for (run, attack), each in success.items():
         for other in repeats.get(ends.get(run, ""), ()):
@@ -197,11 +201,6 @@ def _order(
     methods = shared[but_for_privacy(measured.records[0])]
     attacks = sum(attacked[run_id(record)] for record in measured.records)
     return -version, -alike, -methods, -attacks, measured.validation, -len(measured.records)
-
-
-def successes_of(attacks: Iterable[AttackRecord]) -> Successes:
-    """Return the outcome of each attack, by the id of the attacked run and the attack's name."""
-    return {(each.run, each.attack): each.success for each in attacks}
 
 
 def entry_of(
