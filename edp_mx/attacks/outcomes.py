@@ -24,7 +24,7 @@ from edp_mx.attacks.request import AUTOMATIC, AttackRequest
 from edp_mx.attacks.settings_differences import check_family
 from edp_mx.config import load_config
 from edp_mx.errors import UserError
-from edp_mx.runs.lifecycle import RunRequest, enter_run
+from edp_mx.runs.lifecycle import RunRequest, carry_out
 from edp_mx.runs.run_directory import RunDirectory
 from edp_mx.runs.train import train
 from edp_mx.runtime.distributed import start
@@ -122,7 +122,6 @@ def _shadow(request: AttackRequest, shadow: List[str]) -> Callable[[], Path]:
 
 
 def _train(config: Any, runs: Path) -> Path:
-    directory, workers = RunRequest(runs=runs).create(config), start()
-    train(config, workers, directory, enter_run(directory, workers))
+    _, directory = carry_out(RunRequest(checked=config, runs=runs), train)
     start_logging(is_first=True)
     return directory.path

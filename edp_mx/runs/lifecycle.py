@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Callable, Optional, Sequence, Tuple, Union
 
-from edp_mx.config import Overrides, dump_config, load_config, read_dumped
+from edp_mx.config import ExperimentConfig, Overrides, dump_config, load_config, read_dumped
 from edp_mx.errors import UserError
 from edp_mx.runs.interrupted import (
     after_interruption,
@@ -37,7 +37,8 @@ class RunRequest:
     Attributes:
         configs: YAML files; the keys of each override those of the files before it.
         overrides: settings laid over the files.
-        resume: the interrupted run to go on with, in place of both.
+        checked: settings that were read already, in place of both.
+        resume: the interrupted run to go on with, in place of all three.
         run_directory: where the run is to be; a new folder below `runs` if None.
         suffix: of the new folder's name, behind the configuration's; none for a training, which
             alone can be resumed.
@@ -46,6 +47,7 @@ class RunRequest:
 
     configs: Sequence[Union[str, Path]] = ()
     overrides: Overrides = ()
+    checked: Optional[ExperimentConfig] = None
     resume: Optional[Path] = None
     run_directory: Union[str, Path, None] = None
     runs: Path = Path("runs")
@@ -55,7 +57,7 @@ class RunRequest:
     def config(self) -> Any:
         """Return the named settings, or the settings of the run to resume."""
         if self.resume is None:
-            return load_config(self.configs, self.overrides)
+            return self.checked or load_config(self.configs, self.overrides)
         return load_config(RunDirectory.unfinished(self.resume).config)
 
     def create(self, config: Any, *, num_workers: int = 1) -> RunDirectory:

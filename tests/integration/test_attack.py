@@ -110,6 +110,9 @@ def test_a_configuration_is_trained_into_a_run_of_its_own(runs, tmp_path, capsys
     assert paper["facts"]["shadow"] == shadow.name
     assert paper["facts"]["shadow family"] == "clc" and paper["facts"][OTHER_MODEL_SETTINGS] == {}
     assert threshold["origin"]["is_balanced"] and threshold["results"][0]["members"] <= 40
+    attack(target, "--shadow", "--runs", tmp_path / "none", "--set", "data.size=3", code=2)
+    assert "too few utterances" in capsys.readouterr().err
+    assert not list((tmp_path / "none").iterdir())  # a refused shadow leaves nothing
 
 
 @pytest.mark.slow  # unit tests hold the plan and its refusals
