@@ -18,7 +18,7 @@ from edp_mx.runs.attack_records import read_attack
 from edp_mx.runs.file_types import Privacy, StatedBound
 from edp_mx.runs.recount import privacy_of
 from edp_mx.runs.run_directory import RunDirectory
-from edp_mx.runtime.files import write_csv
+from edp_mx.runtime.files import companion, write_csv
 
 ATTACKS = ("shadow", "threshold", "lira")
 HEADLINES = ("shadow classifier", "loss", "LiRA online", "LiRA offline")
@@ -102,7 +102,7 @@ def plot_attacks(points: Sequence[AttackedRun], path: Path) -> None:
     for p in points:
         found = [p.run, p.attack, *astuple(p.auc), *astuple(p.tpr)]
         rows.append([*found, *map(p.log10_epsilon, epsilons), p.judges])
-    write_csv(path.with_suffix(".csv"), header, rows)
+    write_csv(companion(path, ".csv", ",".join(header)), header, rows)
     figure, panels = build_figure(9.2, 3.8, columns=2, share_y=True)
     for axes, (key, label) in zip(panels, epsilons.items()):
         _panel(axes, points, key)

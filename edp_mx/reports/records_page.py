@@ -27,7 +27,7 @@ from edp_mx.runs.file_types import Machine, Record
 from edp_mx.runs.measurements import chosen, measurements
 from edp_mx.runs.records import collect
 from edp_mx.runtime.console_text import count_of
-from edp_mx.runtime.files import write_text
+from edp_mx.runtime.files import companion, write_text
 from edp_mx.tasks.registry import by_task
 from edp_mx.tasks.task import Task
 
@@ -54,7 +54,8 @@ def write_pages(
     out: Path, records: Sequence[Record], attacks: Sequence[AttackRecord], parts: Sequence[Part]
 ) -> List[Path]:
     """Write a page as HTML, and beside it as Markdown; return where they are."""
-    head, markdown = head_of_records(records, attacks), out.with_suffix(".md")
+    head = head_of_records(records, attacks)
+    markdown = companion(out, ".md", f"# {TITLE}\n")
     content = (TITLE, summary_of(records), parts, head)
     write_text(out, as_html(*content))
     write_text(markdown, as_markdown(*content))

@@ -107,6 +107,17 @@ def read_bytes(path: PathLike, most: int = -1) -> bytes:
         raise UserError(f"cannot read {path}: {error.strerror}") from error
 
 
+def companion(path: PathLike, suffix: str, begins: str) -> Path:
+    """Return the file beside one that was named; refuse another's, which begins otherwise."""
+    beside = Path(path).with_suffix(suffix)
+    if beside.exists() and not read_bytes(beside).startswith(begins.encode()):
+        raise UserError(
+            f"{beside}, which is written with {path}, is there already and holds something else: "
+            "name another file (nothing was changed)"
+        )
+    return beside
+
+
 def write_text(path: PathLike, text: str) -> None:
     """Write UTF-8 text, completely or not at all."""
     with whole_file(path) as file:

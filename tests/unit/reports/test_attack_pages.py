@@ -197,7 +197,11 @@ def test_runs_are_compared_by_epsilon(generator, tmp_path):
     ] == [("loss", 4.4, None)]
     lines = compare_attacks(points).splitlines()
     assert len(lines) == 3 and lines[2].split("|")[-3:-1] == ["         25,100 ", "            ∞ "]
-    plot_attacks(points, tmp_path / "all.png")
+    (tmp_path / "all.csv").write_text("of,the,user\n")
+    one_sentence("all.csv, which is written with", plot_attacks, points, tmp_path / "all.png")
+    (tmp_path / "all.csv").unlink()
+    for _ in range(2):  # our own file is written anew
+        plot_attacks(points, tmp_path / "all.png")
     (row,) = read_table(tmp_path / "all.csv")
     assert float(row["auc"]) == points[0].auc.value and row["log10_holds_if"] == ""
     assert row["judges"] == "all members of train against test, drawn with --seed 3"
