@@ -55,8 +55,12 @@ def _with_test_file(
                 "data.split to own, or data.path to what is to be trained on"
             )
         yield part or "train", utterance
+    is_empty = True
     for _, utterance in test:
+        is_empty = False
         yield "test", replace(utterance, id=f"test/{utterance.id}")
+    if is_empty:
+        raise UserError(f"data.split.test: {config.test_file} holds no utterances; name another")
 
 
 def named_utterances(

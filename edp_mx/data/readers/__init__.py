@@ -87,10 +87,18 @@ def stream_utterances(
     assembler = assembler or Assembler(columns)
     format, found = _find(Path(path), layout)
     for part, sources in found.items():
+        is_empty = True
         for source, prefix in sources:
             with assembler.file_errors:
                 for utterance in format.read(source, assembler, prefix):
+                    is_empty = False
                     yield part, utterance
+        with assembler.errors:
+            if part and is_empty:
+                raise UserError(
+                    f"{sources[0][0]}, the {part} part, holds no utterance that can be read; fill "
+                    "it, or remove it"
+                )
 
 
 def files_of(path: PathLike, layout: str = "auto") -> List[Tuple[str, Path]]:

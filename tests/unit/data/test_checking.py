@@ -97,9 +97,9 @@ def test_a_sound_corpus_is_counted_and_the_first_fifty_errors_are_named(tmp_path
     found = check(tmp_path)
     assert found.parts == {"train": 3, "test": 1} and found.num_errors == 0
     assert (found.intents, found.slots) == ({"call"}, {"who"})
-    (tmp_path / "test.jsonl").write_text("{\n" * 70)
+    (tmp_path / "test.jsonl").write_text("{\n" * 70)  # and so the whole part is missing
     found = check(tmp_path)
-    assert (found.num_errors, len(found.errors), found.utterances) == (70, MOST_NAMED, 3)
+    assert (found.num_errors, len(found.errors), found.utterances) == (71, MOST_NAMED, 3)
 
 
 def test_sound_utterances_are_written_as_they_are(tmp_path):

@@ -5,6 +5,7 @@ from support import cli
 from support.refusals import one_sentence
 
 from edp_mx.config import dump_config, load_config
+from edp_mx.data.checking import check
 from edp_mx.data.config import DataConfig, SplitConfig
 from edp_mx.data.corpus import load_corpus
 from edp_mx.data.splits import PARTS
@@ -124,3 +125,28 @@ def test_a_test_file_beside_another_test_part_is_refused(files):
     missing = SplitConfig(test=str(files / "nowhere.jsonl"))
     with pytest.raises(UserError, match="nowhere.jsonl does not exist"):
         load_corpus(DataConfig(corpus="mine", path=str(files / "mine.jsonl"), split=missing))
+
+
+@pytest.mark.parametrize("part", ["train", "valid", "test"])
+def test_an_empty_part_is_refused_and_a_missing_test_part_is_not(part, tmp_path):
+    for number, name in enumerate(("train", "valid", "test")):
+        made = make_utterances("health", size=20, seed=number)
+        lines = ({**u.to_json(), "id": f"{name}/{u.id}"} for u in made)
+        write_json_lines(tmp_path / f"{name}.jsonl", lines)
+    config = DataConfig(corpus="mine", path=str(tmp_path), split="own")
+    (tmp_path / f"{part}.jsonl").write_text("\n")
+    one_sentence(rf"{part}\.jsonl, the .* part, holds no utterance.*remove it", load_corpus, config)
+    assert check(tmp_path).num_errors == 1
+    if part == "test":
+        (tmp_path / "test.jsonl").unlink()
+        assert list(load_corpus(config).test) == list(make_utterances("health", size=20, seed=1))
+
+
+def test_an_empty_file_is_no_test_part(files):
+    (files / "mine.jsonl").rename(files / "train.jsonl")
+    (files / "theirs.jsonl").rename(files / "valid.jsonl")
+    (files / "empty").mkdir()
+    (files / "empty" / "none.jsonl").touch()
+    split = SplitConfig(test=str(files / "empty" / "none.jsonl"))
+    config = DataConfig(corpus="mine", path=str(files), split=split)
+    one_sentence(r"data\.split\.test: .*none\.jsonl holds no utterances", load_corpus, config)
