@@ -16,6 +16,7 @@ TOKENIZERS: Mapping[str, Tuple[str, str]] = {
     "BPE": ("edp_mx.data.byte_level_bpe", "ByteLevelBPE"),
 }
 VOCABULARY, SETTINGS, TOKENIZER = "vocab.txt", "tokenizer_config.json", "tokenizer.json"
+MOST_PADDING = 1023  # vectors beyond the last piece, up to a round number of vectors
 BYTE_LEVEL = ("vocab.json", "merges.txt")  # of a byte-level BPE without tokenizer.json
 
 
@@ -99,7 +100,23 @@ def tokenizer_from_json(value: Mapping[str, Any]) -> Tokenizer:
 
 
 def load_tokenizer(folder: Path) -> Tokenizer:
-    """Read the tokenizer of a checkpoint in Hugging Face's layout, of whichever kind it is."""
+    """Read the tokenizer of a checkpoint in Hugging Face's layout, of whichever kind it is.
+
+    Raises:
+        UserError: it has more pieces than config.json counts vectors, or fewer than padding tells.
+    """
+    tokenizer, path = _tokenizer_in(folder), folder / "config.json"
+    count = read_object(path).get("vocab_size") if path.exists() else None
+    spare = count - len(tokenizer) if isinstance(count, int) else 0 if count is None else -1
+    if not 0 <= spare <= MOST_PADDING:
+        raise UserError(
+            f"{folder}: the vocabulary has {len(tokenizer)} pieces, but vocab_size in {path.name} "
+            f"is {count}: it was cut, or they belong to different models; copy both again"
+        )
+    return tokenizer
+
+
+def _tokenizer_in(folder: Path) -> Tokenizer:
     if (folder / VOCABULARY).exists():
         return _class_of("WordPiece").load(folder)
     path = folder / TOKENIZER

@@ -47,15 +47,6 @@ def write_files(
     write_json(folder / CONFIG, dict(settings))
 
 
-def refuse_more_pieces(folder: Path, tokenizer: Tokenizer, num_vectors: Any) -> None:
-    """Refuse a tokenizer with more pieces than a checkpoint has vectors, some of them padding."""
-    if not isinstance(num_vectors, int) or len(tokenizer) > num_vectors:
-        raise UserError(
-            f"{folder}: the vocabulary has {len(tokenizer)} pieces, but vocab_size in {CONFIG} is "
-            f"{num_vectors}: they belong to different models"
-        )
-
-
 def open_tensors(folder: Path) -> Dict[str, Tensor]:
     """Find all tensors of a folder by their names in its files, without reading them."""
     if (folder / WHOLE).exists():

@@ -19,7 +19,6 @@ from edp_mx.models.checkpoints.files import (
     WHOLE,
     check_tensors,
     read_tensors,
-    refuse_more_pieces,
     write_files,
 )
 from edp_mx.models.checkpoints.layouts import PIECE_BIAS
@@ -79,7 +78,6 @@ def read_checkpoint(folder: PathLike) -> Checkpoint:
         raise UserError(f"{folder} is not a folder with {CONFIG}, {VOCABULARY} and {WHOLE}")
     config, num_vectors, layout = read_config(folder / CONFIG)
     tokenizer = load_tokenizer(folder)
-    refuse_more_pieces(folder, tokenizer, num_vectors)
     num_pieces = len(tokenizer)
     tensors = read_tensors(folder, shapes_of(config, num_pieces=num_vectors), layout)
     if num_pieces < num_vectors:

@@ -16,7 +16,6 @@ from edp_mx.models.checkpoints.files import (
     CONFIG,
     check_tensors,
     open_tensors,
-    refuse_more_pieces,
     write_files,
 )
 from edp_mx.models.checkpoints.huggingface import Checkpoint
@@ -89,7 +88,6 @@ def read_checkpoint(folder: PathLike) -> Checkpoint:
         raise UserError(f"{folder} is not a folder with {CONFIG}, a tokenizer and weights")
     config, tokenizer = read_config(folder / CONFIG), load_tokenizer(folder)
     num_vectors = read_json(folder / CONFIG).get("vocab_size", len(tokenizer))
-    refuse_more_pieces(folder, tokenizer, num_vectors)
     shapes = shapes_of(GPT2(config, num_pieces=num_vectors, prefix=""))
     tensors = _read_tensors(folder, shapes, len(tokenizer))
     return Checkpoint(config, tokenizer, tensors, str(folder))

@@ -9,6 +9,7 @@ from golden.make_bert_hidden_states import PIECES, draw
 from support.huggingface import WORDS, assert_same, broken, drawn, write_folder
 from support.refusals import one_sentence
 
+from edp_mx.data.tokenizer import load_tokenizer
 from edp_mx.data.wordpiece import WordPiece
 from edp_mx.errors import UserError
 from edp_mx.models.checkpoints.huggingface import read_checkpoint
@@ -47,6 +48,12 @@ def test_vectors_beyond_the_last_piece_are_cut_off(tmp_path):
 def test_more_pieces_than_vectors_are_refused(tmp_path):
     with pytest.raises(UserError, match="41 pieces, but vocab_size in config.json is 40"):
         read_checkpoint(write_folder(tmp_path, pieces=(*PIECES, "more")))
+
+
+@pytest.mark.parametrize("read", [read_checkpoint, load_tokenizer])
+def test_a_vocabulary_that_was_cut_is_refused(tmp_path, read):
+    folder = write_folder(tmp_path, settings={"vocab_size": len(PIECES) + 1024})
+    one_sentence("has 40 pieces, but vocab_size .* is 1064: it was cut", read, folder)
 
 
 @pytest.mark.parametrize("fault", ["incomplete", "not tied"])
