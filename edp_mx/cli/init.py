@@ -80,8 +80,7 @@ def run(arguments: argparse.Namespace) -> int:
     progress = progress_bar(is_first=True)
     read = named_utterances(str(path), size=0, seed=0, parts=parts, columns=columns)
     told = describe(progress(read, "reading the corpus", None))
-    if not told.utterances:
-        raise UserError(f"{path} holds no utterances")
+    _refuse_unlearnable(path, told)
     if not told.slots and columns.slots is None and columns.spans is None:
         columns = replace(columns, slots=NONE)
     task = LABELLING[arguments.task or (INTENT_SLOT if told.slots else CLASSIFICATION).name]
@@ -118,6 +117,18 @@ def _checked_out(arguments: argparse.Namespace) -> Path:
         if each.exists() and each.samefile(path):
             raise UserError(f"{each} is the corpus itself: name another file with --out")
     return out
+
+
+def _refuse_unlearnable(path: Path, told: Any) -> None:
+    """Refuse a corpus without utterances, or without anything to tell apart in them."""
+    if not told.utterances:
+        raise UserError(f"{path} holds no utterances")
+    if not told.slots and len(told.intents) < 2:
+        raise UserError(
+            f"{path} has the one label {min(told.intents)!r} and no slots, so there is nothing "
+            "to learn: name them by --columns intent=NAME slots=NAME; prompts with replies are for "
+            "configs/causal_lm/private.yaml (docs/generation.md)"
+        )
 
 
 def _labels(arguments: argparse.Namespace, listed: Path) -> Dict[str, Any]:

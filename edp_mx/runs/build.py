@@ -56,7 +56,7 @@ def vocabulary_for(
         for part in (data.vocabulary, data.labels)
     )
     if family_of(config.model).has_pieces:
-        return Vocabulary.of_pieces(
+        vocabulary = Vocabulary.of_pieces(
             _tokenizer(config, word_sample or corpus.train, checkpoint),
             corpus.train,
             word_source=data.vocabulary.source,
@@ -64,15 +64,23 @@ def vocabulary_for(
             label_sample=label_sample,
             template=config.model.written_around,
         )
-    return Vocabulary.build(
-        corpus.train,
-        data.vocabulary,
-        data.labels,
-        embeddings_path=data.embeddings.path,
-        word_sample=word_sample,
-        label_sample=label_sample,
-        start=checkpoint.vocabulary if isinstance(checkpoint, RunStart) else None,
-    )
+    else:
+        vocabulary = Vocabulary.build(
+            corpus.train,
+            data.vocabulary,
+            data.labels,
+            embeddings_path=data.embeddings.path,
+            word_sample=word_sample,
+            label_sample=label_sample,
+            start=checkpoint.vocabulary if isinstance(checkpoint, RunStart) else None,
+        )
+    task = TASKS[config.task]
+    if task.has_labels and not task.has_slots and len(vocabulary.intents) < 2:
+        raise UserError(
+            f"task: {task.name} has nothing to learn, since all of {corpus.name} has the label "
+            f"{vocabulary.intents[0]!r}: let data.columns.intent name the labels, or set task"
+        )
+    return vocabulary
 
 
 def _tokenizer(

@@ -131,7 +131,7 @@ def test_users_are_the_unit_where_they_are_wanted(mine, tmp_path):
 
 
 def test_other_names_of_columns_and_users_are_written_down(mine, tmp_path):
-    rows = ["said,kind,who", *(f"call {i},call,ann {i % 20}" for i in range(60))]
+    rows = ["said,kind,who", *(f"call {i},kind {i % 2},ann {i % 20}" for i in range(60))]
     (tmp_path / "mine.csv").write_text("\n".join(rows))
     init("mine.csv", "--user-key", "who", "--labels-are-public",
          "--columns", "text=said", "intent=kind", "slots=none")  # fmt: skip
@@ -145,7 +145,7 @@ def test_other_names_of_columns_and_users_are_written_down(mine, tmp_path):
 
 
 def test_a_corpus_without_slots_is_written_down_as_such(mine, tmp_path):
-    rows = ["text,intent", *(f"call {i},call" for i in range(60))]
+    rows = ["text,intent", *(f"call {i},{('call', 'end')[i % 2]}" for i in range(60))]
     (tmp_path / "mine.csv").write_text("\n".join(rows))
     (tmp_path / "public.csv").write_text("said,kind\nhang up,end\n")
     said = edp_mx("init", "mine.csv", "--public", "public.csv", "--public-columns", "text=said",
@@ -221,6 +221,7 @@ def test_a_list_of_labels_is_taken_if_it_has_all_labels(mine):
     (["nowhere.jsonl"], "nowhere.jsonl does not exist; name a file or folder of utterances"),
     (["empty.jsonl"], "empty.jsonl holds no utterances"),
     (["few.jsonl"], "too few utterances"),
+    (["replies.jsonl"], "replies.jsonl has the one label 'reply' and no slots"),
     (["mine.jsonl", "--epsilon", 0], "--epsilon is 0; it must be finite and above 0"),
     (["mine.jsonl", "--epsilon", "nan"], "--epsilon is nan; it must be finite and above 0"),
     (["mine.jsonl", "--public", "nowhere"], "nowhere: no such file or folder"),
@@ -230,6 +231,7 @@ def test_a_list_of_labels_is_taken_if_it_has_all_labels(mine):
 ])  # fmt: skip
 def test_what_cannot_be_is_one_sentence_and_writes_nothing(mine, tmp_path, options, sentence):
     (tmp_path / "empty.jsonl").write_text("")
+    (tmp_path / "replies.jsonl").write_text('{"prompt": "city = Rome", "reply": "Rome, then."}')
     write_jsonl(tmp_path / "few.jsonl", mine[:2])
     errors = init(*options, code=2)
     assert sentence in errors and errors.count("\n") == 1

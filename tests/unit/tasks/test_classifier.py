@@ -7,7 +7,10 @@ import numpy as np
 import pytest
 from scipy.special import log_softmax
 from support.models import random_batch, tiny
+from support.refusals import one_sentence
 
+from edp_mx.config import load_config
+from edp_mx.data.corpus import load_corpus
 from edp_mx.data.encoding import encode
 from edp_mx.data.labels import LabelsConfig, labels_of
 from edp_mx.data.readers import read_utterances
@@ -19,6 +22,7 @@ from edp_mx.data.wordpiece import WordPiece
 from edp_mx.models.encoder import ModelConfig
 from edp_mx.models.frozen import freeze, frozen_part
 from edp_mx.models.initialization import initialize
+from edp_mx.runs.build import vocabulary_for
 from edp_mx.tasks.classification.model import Classifier
 from edp_mx.tasks.classification.task import CLASSIFICATION, score_labels
 
@@ -109,3 +113,15 @@ def test_a_public_list_of_labels_needs_no_slots(tmp_path):
     path.write_text('{"intents": ["good", "bad"]}')
     train = [Utterance(("x",), ("O",), "bad")]
     assert labels_of(train, LabelsConfig("file", str(path)), ()) == (("O",), ("good", "bad"))
+
+
+def test_a_corpus_with_a_single_label_is_refused(tmp_path):
+    rows = "".join(f"call {i},call\n" for i in range(60))
+    (tmp_path / "one.csv").write_text(f"text,label\n{rows}")
+    (tmp_path / "one.yaml").write_text(
+        f"data: {{corpus: mine, path: {tmp_path / 'one.csv'}}}\ntask: classification\n"
+    )
+    config = load_config(tmp_path / "one.yaml")
+    one_sentence(
+        "all of mine has the label 'call'", vocabulary_for, config, load_corpus(config.data)
+    )
