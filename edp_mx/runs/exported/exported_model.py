@@ -24,7 +24,7 @@ AT_ONCE = 64  # utterances
 
 def is_exported(path: Path) -> bool:
     """Return whether a folder was written by `edp-mx export --to onnx`."""
-    return (path / GRAPH).is_file()
+    return any((path / name).is_file() for name in (GRAPH, "answer.py"))
 
 
 def cut_of_folder(path: Path) -> Cut:
@@ -64,6 +64,7 @@ class ExportedModel:
             self._session = onnxruntime.InferenceSession(
                 str(path / GRAPH), options, providers=["CPUExecutionProvider"]
             )
+            self._compare_with_graph()
         except Exception as error:  # of any kind, by onnxruntime and tokenizers
             said = " ".join(str(error).split())[:200]
             raise UserError(
@@ -94,12 +95,24 @@ class ExportedModel:
         for start in range(0, len(order), size):
             places = order[start : start + size]
             rows = [list(token_lists[place]) for place in places]
-            inputs, counts = self._encoder(rows)
-            asked = {each.name: inputs[each.name] for each in self._session.get_inputs()}
-            scores, *emissions = self._session.run(None, asked)  # (N, I), with slots (N, T, K)
-            for place, answer in zip(places, self._decoder(rows, counts, scores, *emissions)):
+            for place, answer in zip(places, self._decoder(rows, *self._scores(rows))):
                 found[place] = self._task.answer_of(answer)
         return found
+
+    def _scores(self, rows: List[List[str]]) -> List[Any]:
+        """Return how many tokens are read of each row, (N,), and (N, I), with slots (N, T, K)."""
+        inputs, counts = self._encoder(rows)
+        asked = {each.name: inputs[each.name] for each in self._session.get_inputs()}
+        return [counts, *self._session.run(None, asked)]
+
+    def _compare_with_graph(self) -> None:
+        """Have one answer, and refuse names that are not as many as the graph has scores."""
+        last = list(getattr(self._encoder, "words", {}))[-1:]  # whose number is the largest
+        counts, *found = self._scores([last or ["a"]])
+        named = [len(each) for each in (self._decoder.labels, self._decoder.tags) if each]
+        if [each.shape[-1] for each in found] != named:
+            raise ValueError(f"{ABOUT} and {GRAPH} do not have the same number of labels")
+        list(self._decoder([["a"]], counts, *found))
 
 
 def _encoder(path: Path) -> Type[Any]:

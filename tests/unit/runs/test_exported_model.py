@@ -12,7 +12,7 @@ from support.serving import posted, raw
 
 import edp_mx
 from edp_mx.errors import UserError
-from edp_mx.runs.exported.exported_model import ExportedModel
+from edp_mx.runs.exported.exported_model import ExportedModel, load_model
 from edp_mx.runs.exported.onnx_folder import write_onnx
 from edp_mx.serving.server import build_server, cut_of, predict_of
 
@@ -140,6 +140,30 @@ def test_settings_that_miss_something_are_refused(folder, key):
     del about[key]
     (folder / "model.json").write_text(json.dumps(about))
     one_sentence("export the run again", ExportedModel, folder)
+
+
+@pytest.mark.parametrize("change", [
+    lambda about: about["intents"].pop(), lambda about: about["intents"].append("more"),
+    lambda about: about["slots"].pop(), lambda about: about["words"].append("more"),
+    lambda about: about.pop("max_tokens"),
+])  # fmt: skip
+def test_settings_of_another_size_than_the_graph_are_refused(folder, change):
+    about = json.loads((folder / "model.json").read_text())
+    change(about)
+    (folder / "model.json").write_text(json.dumps(about))
+    one_sentence("export the run again", ExportedModel, folder)
+
+
+def test_a_folder_without_its_graph_is_an_exported_one_all_the_same(folder):
+    (folder / "model.onnx").unlink()
+    one_sentence(r"model\.onnx .*export the run again", load_model, folder)
+
+
+@pytest.mark.parametrize("family, other", [("clc", "bert"), ("bert", "clc")])
+def test_a_vocabulary_of_another_family_is_refused(family, other, tmp_path):
+    run, strange = (drawn_run(tmp_path / each, each).run for each in (family, other))
+    run.write("vocabulary", strange.read("vocabulary"))
+    one_sentence(r"vocabulary\.json is that of another run", load_model, run.path)
 
 
 def test_without_onnxruntime_one_sentence_says_what_to_install(folder, monkeypatch):
