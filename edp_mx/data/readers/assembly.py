@@ -174,6 +174,7 @@ class Assembler:
         if len(tokens) != len(slots):
             both = f"{count_of(len(tokens), 'token')} but {count_of(len(slots), 'slot tag')}"
             raise UserError(f"{place}: {both}")
+        intent = intent.strip()
         if self.columns.intent == NONE:
             intent = ""
         elif not intent:
