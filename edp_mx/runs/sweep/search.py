@@ -52,6 +52,8 @@ class Sweep:
         self.base, self.folder, self.workers, self._places = base, folder, workers, places
         self._is_pruned = config.pruner != "none"
         settings, _ = read_layers(base)
+        if RunDirectory(folder).config.exists():
+            raise UserError(f"{folder} is a run directory; name another folder with --out")
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         self._lock = locked(folder / ".lock")
         known = [path for path in (folder, *records) if path.exists()]

@@ -5,11 +5,13 @@ import math
 import shutil
 
 import pytest
+from support import cli
 from support.commands import CONFIGS
 from support.gaussian import gaussian_delta
 from support.made_ledgers import plan_with
 from support.made_ledgers import run_of as run_of_ledger
 from support.records import changed, record_of
+from support.refusals import one_sentence
 
 from edp_mx.dp.accounting.ledger import LedgerFile, read_ledger
 from edp_mx.errors import UserError
@@ -305,6 +307,21 @@ def test_all_that_its_trainings_have_spent_is_composed(tmp_path):
 def test_nothing_is_begun_after_the_hours(tmp_path, trained):
     assert not sweep_of(tmp_path, GRID).run(Limits(hours=0.0))
     assert not trained
+
+
+def test_a_run_directory_is_no_folder_of_a_sweep(tmp_path, trained):
+    run = RunDirectory(tmp_path / "out")
+    run.create("out", "name: out\n")
+    before = sorted(run.path.iterdir())
+    one_sentence("out is a run directory; name another folder", sweep_of, tmp_path, GRID)
+    assert sorted(run.path.iterdir()) == before
+
+
+@pytest.mark.parametrize("hours", ["0", "-1", "nan"])
+def test_hours_are_above_zero(tmp_path, hours):
+    where = ("sweep.yaml", "--out", tmp_path / "out", "--budget-hours", hours)
+    one_sentence(f"--budget-hours is {hours}; it must be above 0", cli.run, "sweep", *where)
+    assert not list(tmp_path.iterdir())
 
 
 @pytest.mark.parametrize("path", sorted((CONFIGS / "sweep").glob("*.yaml")), ids=lambda p: p.stem)
