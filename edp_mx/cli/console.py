@@ -113,6 +113,8 @@ def workers_of(arguments: argparse.Namespace, program: str) -> int:
     workers = int(os.environ.get("NP") or 1) if arguments.workers is None else arguments.workers
     require_at_least(workers, 1, "--workers")
     require_at_least(arguments.workers_at_once, 1, "--workers-at-once")
+    if not arguments.budget_hours > 0:
+        raise UserError(f"--budget-hours is {arguments.budget_hours:g}; it must be above 0")
     return workers
 
 
