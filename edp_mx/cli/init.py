@@ -10,6 +10,7 @@ import argparse
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
+from shlex import quote
 from typing import Any, Dict, List
 
 from edp_mx.cli.console import add_columns, columns_of, refuse_existing, require_above_zero, show
@@ -250,5 +251,6 @@ def _next(arguments: argparse.Namespace, config: Any, out: Path) -> List[str]:
             f"Read {config.labels}: if all names in it are public (they stand in your "
             'program, say), remove its line "private". Until then training is refused.'
         )
+    run = quote(f"runs/{out.stem}")
     before = "next" if arguments.labels or arguments.labels_are_public else "after that"
-    return [*lines, f"{before}: NP=2 launch/train.sh {out} --run runs/{out.stem}"]
+    return [*lines, f"{before}: NP=2 launch/train.sh {quote(str(out))} --run {run}"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import astuple
 from pathlib import Path
+from shlex import quote
 from typing import Any, List, NamedTuple, Optional, Sequence
 
 from edp_mx.attacks.membership.scores import Origin
@@ -49,7 +50,8 @@ def points_of(runs: Sequence[RunDirectory]) -> List[AttackedRun]:
         folders = [run.path / f"attack-{name}" for name in ATTACKS]
         folders = [folder for folder in folders if (folder / "attack.json").exists()]
         if not folders:
-            raise UserError(f"{run.path} was not attacked yet: run `edp-mx attack {run.path}`")
+            command = f"edp-mx attack {quote(str(run.path))}"
+            raise UserError(f"{run.path} was not attacked yet: run `{command}`")
         notes: List[str] = []
         name, privacy = run.path.resolve().name, privacy_of(run, notes)
         attacks = [read_attack(folder) for folder in folders]

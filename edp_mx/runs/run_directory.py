@@ -10,6 +10,7 @@ import time
 from contextlib import contextmanager, suppress
 from importlib import import_module
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING, Any, Dict, Iterator, List, Optional, Type, TypeVar
 
 from edp_mx.dp.accounting.ledger import LEDGER
@@ -94,10 +95,11 @@ class RunDirectory:
         """Return the command that resumes the run, with as many workers as it has had."""
         if num_workers is None:
             num_workers = self.num_workers()
+        path = quote(str(self.path))
         if num_workers == 1:
-            return f"edp-mx train --resume {self.path}"
+            return f"edp-mx train --resume {path}"
         given = (f"{n}={os.environ[n]} " for n in ("HOSTS", "NIC") if os.environ.get(n))
-        return f"NP={num_workers} {''.join(given)}launch/train.sh --resume {self.path}"
+        return f"NP={num_workers} {''.join(given)}launch/train.sh --resume {path}"
 
     def num_workers(self) -> int:
         """Return with how many workers it was begun; 1 if it was not yet."""

@@ -76,6 +76,11 @@ def test_it_is_ready_to_train_once_its_labels_are_public(mine):
     assert "mine.labels.json" in edp_mx("train", "mine.yaml", "--check", code=2).stderr
 
 
+def test_the_next_command_can_be_copied_whatever_the_name(mine):
+    said = init("mine.jsonl", "--out", "my corpus.yaml", "--labels-are-public")
+    assert "next: NP=2 launch/train.sh 'my corpus.yaml' --run 'runs/my corpus'" in said
+
+
 def test_what_is_read_of_the_corpus_is_said_and_fits_80_columns(mine):
     said = init("mine.jsonl")
     text = Path("mine.yaml").read_text()

@@ -68,6 +68,7 @@ def test_the_command_has_the_workers_of_the_run(tmp_path, monkeypatch):
     monkeypatch.delenv("HOSTS", raising=False)
     run = made(tmp_path, done=1)
     assert run.resume_command() == f"NP=2 launch/train.sh --resume {run.path}"
+    assert RunDirectory(Path("a b")).resume_command(1) == "edp-mx train --resume 'a b'"
     assert run.resume_command(1) == f"edp-mx train --resume {run.path}"
     lines = list(after_interruption(run, run.resume_command(), is_new=True))
     assert lines[0].endswith(run.resume_command()) and "after epoch 1 of 4" in lines[1]

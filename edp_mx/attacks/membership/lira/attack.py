@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from shlex import quote
 from typing import Any, Dict, Optional
 
 import numpy as np
@@ -97,9 +98,9 @@ def _compare(
     folder = attack_folder(lender, "lira")
     found = [read_shadow(folder, k, plan) for k in range(plan.shadows)]
     if any(one is None for one in found):
+        command = f"edp-mx attack {quote(str(lender.path))} --lira {plan.shadows}"
         raise UserError(
-            f"{folder} lacks shadows: finish `edp-mx attack {lender.path} --lira {plan.shadows}` "
-            "with the settings that it began with"
+            f"{folder} lacks shadows: finish `{command}` with the settings that it began with"
         )
     place = {name: i for i, name in enumerate(plan.ids)}
     rows = [place[name] for name in scores.judged_ids]
