@@ -110,7 +110,8 @@ def read_bytes(path: PathLike, most: int = -1) -> bytes:
 def companion(path: PathLike, suffix: str, begins: str) -> Path:
     """Return the file beside one that was named; refuse another's, which begins otherwise."""
     beside = Path(path).with_suffix(suffix)
-    if beside.exists() and not read_bytes(beside).startswith(begins.encode()):
+    held = read_bytes(beside, 1000) if beside.exists() else b""
+    if held and not held.startswith(begins.encode()):
         raise UserError(
             f"{beside}, which is written with {path}, is there already and holds something else: "
             "name another file (nothing was changed)"
