@@ -71,5 +71,5 @@ def test_a_number_that_was_said_once_is_known_only_without_privacy(runs):
     shown, hidden = exposures(runs / "sgd"), exposures(runs / "private")
     assert min(shown.values()) > 5.5 and shown[100] > 8  # of 8.2 bits
     assert hidden[1] < 6  # by chance 1.4 ± 1.4 bits each
-    tokens = read(runs / "private" / "attack-canaries", "canaries")["canaries"][0]["tokens"]
+    tokens = read(runs / "private" / "attack-canaries", "exposure")["canaries"][0]["tokens"]
     assert tokens[3] == "<|reply|>" and all(token.isdigit() for token in tokens[4:])
