@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections import Counter
 from dataclasses import dataclass
 from typing import Collection, Dict, List, Optional, Sequence, Set
@@ -13,6 +14,8 @@ from edp_mx.data.utterance import Utterance
 from edp_mx.data.vocabulary import UNK, Vocabulary
 from edp_mx.errors import UserError
 from edp_mx.runtime.console_text import count_of
+
+logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -73,6 +76,7 @@ def choose(
             f"{count_of(len(kept), 'different member')} and "
             f"{count_of(len(kept_others), 'non-member')}"
         )
+    _warn_of_labels(drawn_members, drawn_others)
     repeats = len(train) + len(test) - len(parts[0]) - len(parts[1])
     shared = len(parts[0]) + len(parts[1]) - len(members) - len(others)
     unknown = len(members) + len(others) - len(kept) - len(kept_others)
@@ -89,6 +93,19 @@ def choose(
         [u for u in reference if known >= _labels_of(u)] + spare,
         "; ".join(f"{count} {reason}" for reason, count in why.items() if count),
     )
+
+
+def _warn_of_labels(members: List[Utterance], others: List[Utterance]) -> None:
+    """Warn of a label of which one side has far more: 5 points, and 6 standard deviations."""
+    ours, theirs = (Counter(u.intent for u in side) for side in (members, others))
+    name = max(sorted({*ours, *theirs}), key=lambda each: abs(ours[each] - theirs[each]))
+    p, q = ours[name] / len(members), theirs[name] / len(others)
+    if abs(p - q) > max(0.05, 6 * ((p + q) / len(members)) ** 0.5):
+        logger.warning(
+            "%.1f %% of the members and %.1f %% of the others have the label %r: what an attack "
+            "finds may be that; --balanced takes equally many of each label",
+            *(100 * p, 100 * q, name),
+        )
 
 
 def unknown_words(utterances: Sequence[Utterance], vocabulary: Vocabulary) -> Optional[np.ndarray]:

@@ -170,6 +170,19 @@ def test_a_balanced_draw_has_exactly_the_size_that_was_asked_for(size):
             assert abs(drawn[name] - count * min(size, 16) / 16) < 1
 
 
+def test_sides_that_differ_in_their_labels_are_warned_of(caplog):
+    """An attack would tell labels apart; by chance alone sides differ, too, and nothing is said."""
+    train, more = (part(n, [f"{n}{i}" for i in range(800)], "abbb") for n in ("train", "test"))
+    chosen(train, more)
+    few = part("test", [f"v{i}" for i in range(40)], "aabb")
+    chosen(train, few)
+    chosen(train, part("test", [f"v{i}" for i in range(800)], "aabb"), is_balanced=True)
+    assert not caplog.records
+    chosen(train, part("test", [f"v{i}" for i in range(800)], "aabb"))
+    (warned,) = (record.getMessage() for record in caplog.records)
+    assert warned.startswith("25.0 % of the members and 50.0 % of the others have the label 'a': ")
+
+
 def test_nobody_left_is_said():
     with pytest.raises(UserError, match="left to compare: 0 different members and 1 non"):
         chosen(part("train", ["a"]), part("test", ["A", "b"]))
