@@ -49,7 +49,7 @@ class ExperimentConfig(Settings):
     training: TrainingConfig = field(default_factory=TrainingConfig)
 
     def __post_init__(self) -> None:
-        """Have a corpus read without what its task does not have, and say so in its settings."""
+        """Refuse a name that no folder can have; have a corpus read without what its task lacks."""
         super().__post_init__()
         name = self.name
         if Path(name).name != name or "\0" in name or len(name.encode("utf-8")) > 200:

@@ -108,7 +108,10 @@ def add_limits(parser: argparse.ArgumentParser) -> None:
 
 
 def workers_of(arguments: argparse.Namespace, program: str) -> int:
-    """Return the workers of each training of a program, which starts them itself."""
+    """Return the workers of each training of a program, which starts them itself.
+
+    All limits of `add_limits` are checked.
+    """
     refuse_in_job(f"{program} starts the workers itself")
     workers = int(os.environ.get("NP") or 1) if arguments.workers is None else arguments.workers
     require_at_least(workers, 1, "--workers")

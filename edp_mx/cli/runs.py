@@ -65,9 +65,9 @@ def run(arguments: argparse.Namespace) -> int:
     if action == _KEEP:
         return _keep(arguments)
     paths = arguments.paths[1:] if action == _PLOT else arguments.paths
-    if not paths:
-        paths = [path for path in _PLACES if path.exists() and collect([path])][:1]
-    found = select(collect(paths), arguments.where, arguments.sort)
+    places = [paths] if paths else [[place] for place in _PLACES if place.exists()]
+    every = next(filter(None, map(collect, places)), [])  # of the first place that has any
+    found = select(every, arguments.where, arguments.sort)
     if action == _PLOT:
         return _plot(found, arguments)
     from edp_mx.reports.run_list import list_runs

@@ -107,8 +107,9 @@ def load_tokenizer(folder: Path) -> Tokenizer:
     """
     tokenizer, path = _tokenizer_in(folder), folder / "config.json"
     count = read_object(path).get("vocab_size") if path.exists() else None
-    spare = count - len(tokenizer) if isinstance(count, int) else 0 if count is None else -1
-    if not 0 <= spare <= MOST_PADDING:
+    if count is None:
+        return tokenizer
+    if not isinstance(count, int) or not 0 <= count - len(tokenizer) <= MOST_PADDING:
         raise UserError(
             f"{folder}: the vocabulary has {len(tokenizer)} pieces, but vocab_size in {path.name} "
             f"is {count}: it was cut, or they belong to different models; copy both again"

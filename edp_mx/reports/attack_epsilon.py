@@ -19,7 +19,7 @@ from edp_mx.runs.attack_records import read_attack
 from edp_mx.runs.file_types import Privacy, StatedBound
 from edp_mx.runs.recount import privacy_of
 from edp_mx.runs.run_directory import RunDirectory
-from edp_mx.runtime.files import companion, write_csv
+from edp_mx.runtime.files import write_csv_beside
 
 ATTACKS = ("shadow", "threshold", "lira")
 HEADLINES = ("shadow classifier", "loss", "LiRA online", "LiRA offline")
@@ -104,7 +104,7 @@ def plot_attacks(points: Sequence[AttackedRun], path: Path) -> None:
     for p in points:
         found = [p.run, p.attack, *astuple(p.auc), *astuple(p.tpr)]
         rows.append([*found, *map(p.log10_epsilon, epsilons), p.judges])
-    write_csv(companion(path, ".csv", ",".join(header)), header, rows)
+    write_csv_beside(path, header, rows)
     figure, panels = build_figure(9.2, 3.8, columns=2, share_y=True)
     for axes, (key, label) in zip(panels, epsilons.items()):
         _panel(axes, points, key)

@@ -17,7 +17,7 @@ from edp_mx.dp.accounting.entries import Entry
 from edp_mx.dp.accounting.lognumber import LogNumber
 from edp_mx.dp.accounting.plan import Plan
 from edp_mx.reports.figures import BLUE, VERMILION, build_figure, label_axes, save_figure
-from edp_mx.runtime.files import companion, write_csv
+from edp_mx.runtime.files import write_csv_beside
 
 MOST_POINTS, MOST_DRAWN = 100, 16  # a point of Poisson steps takes up to a second
 MANY, FEW_POINTS = 1000, 16  # above MANY epochs, FEW_POINTS are counted
@@ -82,8 +82,7 @@ def plot_curve(
         [p.epochs, p.as_published.value, p.as_published.log10, p.holds.value, p.holds.log10]
         for p in points
     ]
-    beside = companion(path, ".csv", ",".join(header))
-    write_csv(beside, header, rows)  # empty: ∞, or beyond a double
+    write_csv_beside(path, header, rows)  # empty: ∞, or beyond a double
     figure, (axes,) = build_figure(6.0, 3.8)
     _draw(axes, points)
     label_axes(axes, "epoch", f"ε so far, at δ = {delta:.3g}", legend=False)

@@ -139,6 +139,11 @@ def write_csv(path: PathLike, header: Sequence[str], rows: Iterable[Sequence[Any
     write_text(path, text.getvalue())
 
 
+def write_csv_beside(path: PathLike, header: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
+    """Write the numbers of a picture beside it, with the suffix .csv; see `companion`."""
+    write_csv(companion(path, ".csv", ",".join(header)), header, rows)
+
+
 def sha256_of(path: PathLike) -> str:
     """Return the SHA-256 of a file's content in hexadecimal."""
     digest = hashlib.sha256()

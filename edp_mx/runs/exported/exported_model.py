@@ -17,14 +17,14 @@ from edp_mx.tasks.confidence import Confidence
 from edp_mx.tasks.registry import TASKS
 from edp_mx.tasks.task import LabellingTask
 
-GRAPH, ABOUT = "model.onnx", "model.json"
+GRAPH, ABOUT, SCRIPT = "model.onnx", "model.json", "answer.py"
 PIECES = "pieces.json"  # the tokenizer of one token; a tokenizer.json would be one of whole texts
 AT_ONCE = 64  # utterances
 
 
 def is_exported(path: Path) -> bool:
     """Return whether a folder was written by `edp-mx export --to onnx`."""
-    return any((path / name).is_file() for name in (GRAPH, "answer.py"))
+    return any((path / name).is_file() for name in (GRAPH, SCRIPT))
 
 
 def cut_of_folder(path: Path) -> Cut:

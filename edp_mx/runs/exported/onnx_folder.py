@@ -12,7 +12,7 @@ from edp_mx.models.onnx.graph import Axes, Graph
 from edp_mx.models.onnx.layers import dense
 from edp_mx.models.registry import family_of
 from edp_mx.runs.ancestors import origin_of
-from edp_mx.runs.exported.exported_model import ABOUT, GRAPH
+from edp_mx.runs.exported.exported_model import ABOUT, GRAPH, SCRIPT
 from edp_mx.runs.exported.scripts import about, require_labels, write_scripts
 from edp_mx.runs.trained_run import TrainedRun
 from edp_mx.runtime.files import whole_file, write_json
@@ -29,7 +29,7 @@ def write_onnx(trained: TrainedRun, out: Path) -> None:
     with whole_file(out / GRAPH) as file:
         file.write(graph)
     write_json(out / ABOUT, about(trained))
-    write_scripts(trained, out, "answer.py")
+    write_scripts(trained, out, SCRIPT)
 
 
 def onnx_model(trained: TrainedRun) -> Any:
