@@ -43,7 +43,8 @@ class BERTConfig(TransformerSettings, ModelConfig):
             which also brings the sizes; by default weights are drawn at random.
         features: the utterance's vector: last (the pooled [CLS]), mean (of the pieces in the last
             layer) or, only with trained: heads, all_layers (the pooled [CLS], and the means of the
-            pieces' vectors and of all layers but the last).
+            pieces' vectors and of all layers but the last) or all_means (the same, with the mean
+            of the last layer in place of the pooled [CLS]).
         token_layer: the layer whose states stand for the tokens, counted from 1, the last by
             default; another only with trained: heads.
 
@@ -57,7 +58,7 @@ class BERTConfig(TransformerSettings, ModelConfig):
     max_positions: int = setting(512, at_least=3, at_most=MOST_WIDE)
     activation: str = setting("gelu", one_of=ACTIVATIONS)
     layer_norm_epsilon: float = setting(1e-12, above=0, at_most=1)
-    features: str = setting("last", one_of=("last", "mean", "all_layers"))
+    features: str = setting("last", one_of=("last", "mean", "all_layers", "all_means"))
     token_layer: Optional[int] = setting(None, at_least=1, at_most=MOST_LAYERS)
     intents: str = setting("pooled", one_of=("pooled", "infilling"))
     template: str = "{} . it is about [MASK] ."
@@ -66,12 +67,16 @@ class BERTConfig(TransformerSettings, ModelConfig):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.trained != "heads":
-            if self.features == "all_layers":
-                raise SettingError("features", "must not be all_layers unless trained is heads")
+            if self.reads_all_layers:
+                raise SettingError(
+                    "features", f"must not be {self.features} unless trained is heads"
+                )
             if self.token_layer is not None:
                 raise SettingError("token_layer", "must be left out unless trained is heads")
-        if self.features == "mean" and self.intents == "infilling":
-            raise SettingError("features", "must not be mean where intents is infilling")
+        if self.reads_mean and self.intents == "infilling":
+            raise SettingError(
+                "features", f"must not be {self.features} where intents is infilling"
+            )
         if (self.token_layer or 1) > self.num_layers:
             raise SettingError(
                 "token_layer",
@@ -83,6 +88,16 @@ class BERTConfig(TransformerSettings, ModelConfig):
             )
         if self.label_words is not None and self.intents != "infilling":
             raise SettingError("label_words", "must be left out unless intents is infilling")
+
+    @property
+    def reads_mean(self) -> bool:
+        """Whether the last layer gives the mean of its pieces, not the pooled [CLS]."""
+        return self.features in ("mean", "all_means")
+
+    @property
+    def reads_all_layers(self) -> bool:
+        """Whether an utterance's vector has a part from each layer."""
+        return self.features in ("all_layers", "all_means")
 
     @property
     def written_around(self) -> Optional[str]:
@@ -140,16 +155,15 @@ class BERT(gluon.HybridBlock):
                 token_type_vocab_size=NUM_TOKEN_TYPES,
                 units=config.hidden_size,
                 embed_size=config.hidden_size,
-                use_pooler=mask_place is None and config.features != "mean",
+                use_pooler=mask_place is None and not config.reads_mean,
                 use_decoder=False,
                 use_classifier=False,
                 prefix="",
             )
             if mask_place is not None:
                 self.mask_state = MaskState(config, place=mask_place, prefix="mask_")
-        self._features, self._token_layer = config.features, config.token_layer
-        self._reads_all = config.features == "all_layers" or config.token_layer is not None
-        encoder._output_all_encodings = self._reads_all
+        self._has_all_states = config.reads_all_layers or config.token_layer is not None
+        encoder._output_all_encodings = self._has_all_states
         settle_shapes(self.model, config)
         self.config = config
         freeze_lowest(config, self.embedding_parameters(), encoder.transformer_cells)
@@ -185,12 +199,12 @@ class BERT(gluon.HybridBlock):
         sequence = self.model(pieces, F.zeros_like(pieces), piece_lengths)
         if self.has_pooler:
             sequence, pooled = sequence
-        layers = sequence if self._reads_all else [sequence]
-        if self._features == "mean":
+        layers = sequence if self._has_all_states else [sequence]
+        if self.config.reads_mean:
             pooled = piece_means(F, layers[-1:], piece_lengths)
         elif self.mask_state is not None:
             pooled = self.mask_state(layers[-1], piece_lengths)
-        if self._features == "all_layers":
+        if self.config.reads_all_layers:
             below = [normalised(F, self.model.word_embed(pieces)), *layers[:-1]]
             pooled = F.concat(pooled, piece_means(F, below, piece_lengths), dim=1)
-        return layers[(self._token_layer or 0) - 1], pooled
+        return layers[(self.config.token_layer or 0) - 1], pooled

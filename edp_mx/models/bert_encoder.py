@@ -48,7 +48,7 @@ class BERTEncoder(Encoder):
         self._config, self._num_pieces = config, num_pieces
         self.needs_masked_lm = mask_place is not None
         self.output_size = config.hidden_size
-        self.num_pooled = config.num_layers + 1 if config.features == "all_layers" else 1
+        self.num_pooled = config.num_layers + 1 if config.reads_all_layers else 1
         with self.name_scope():
             self.bert = BERT(config, num_pieces=num_pieces, mask_place=mask_place, prefix="")
             self.dropout = nn.Dropout(config.dropout)

@@ -42,7 +42,7 @@ def bert_graph(graph: Graph, encoder: BERTEncoder) -> Tuple[Value, Value]:
     vectors = graph.apply("Gather", graph.weight(own.piece_embedding), pieces)  # (N, P, H)
     layers = _layers(graph, vectors, lengths, own)
     pooled = _pooled(graph, layers[-1], lengths, own)  # (N, H)
-    if config.features == "all_layers":
+    if config.reads_all_layers:
         ones = graph.constant(np.ones(config.hidden_size), np.float32)
         below = graph.apply("LayerNormalization", vectors, ones, axis=-1, epsilon=1e-6)
         means = [mean(graph, states, lengths) for states in (below, *layers[:-1])]
@@ -125,7 +125,7 @@ def _pooled(graph: Graph, states: Value, lengths: Value, own: BERT) -> Value:
     """Return the pooled [CLS], the state at [MASK] or the pieces' mean. Shapes: → (N, H)."""
     if own.mask_state is not None:
         return _mask_state(graph, states, lengths, own.mask_state, own.config)
-    if own.config.features == "mean":
+    if own.config.reads_mean:
         return mean(graph, states, lengths)
     first = graph.apply("Gather", states, graph.constant(0), axis=1)  # (N, H)
     return graph.apply("Tanh", dense(graph, first, own.pooler))

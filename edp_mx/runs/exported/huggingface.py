@@ -119,7 +119,8 @@ def _read_by_modeling(trained: TrainedRun) -> Dict[str, Any]:
     assert isinstance(config, BERTConfig)
     mask = trained.model.encoder.bert.mask_state
     return {
-        "features": config.features,
+        "reads_mean": config.reads_mean,
+        "reads_all_layers": config.reads_all_layers,
         "token_layer": config.token_layer or config.num_layers,
         "mask_place": None if mask is None else mask.place,
     }

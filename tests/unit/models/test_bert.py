@@ -32,8 +32,11 @@ def test_a_token_is_its_first_piece_and_the_utterance_its_cls():
     np.testing.assert_array_equal(pooled, expected_pooled)
 
 
-@pytest.mark.parametrize("features", ["mean", "all_layers"])
-def test_the_layers_that_the_heads_read(features):
+@pytest.mark.parametrize(
+    ("features", "means_at"),
+    [("mean", {0: 2}), ("all_layers", {2: 0, 3: 1}), ("all_means", {0: 2, 2: 0, 3: 1})],
+)
+def test_the_layers_that_the_heads_read(features, means_at):
     """Against the states of each layer, caught on the way through the network."""
     batch = random_batch(np.random.default_rng(0), [4, 1, 3], "bert")
     model = tiny_bert(num_layers=3, trained="heads", features=features, token_layer=2)
@@ -48,14 +51,16 @@ def test_the_layers_that_the_heads_read(features):
             np.testing.assert_array_equal(states[row, token], layers[1][firsts[row, token], row])
         means = [layer[: int(lengths[row]), row].mean(axis=0) for layer in layers]  # (H,) each
         found = pooled[row].reshape(model.encoder.num_pooled, -1)
-        wanted = means[2:] if features == "mean" else means[:2]
-        np.testing.assert_allclose(found[-len(wanted) :], wanted, rtol=1e-5, atol=1e-6)
+        wanted = [means[layer] for layer in means_at.values()]
+        np.testing.assert_allclose(found[list(means_at)], wanted, rtol=1e-5, atol=1e-6)
+        assert len(found) == (1 if features == "mean" else 4)
 
 
 @pytest.mark.parametrize(
     ("settings", "told"),
     [
         ({"features": "all_layers"}, "features must not be all_layers unless trained is heads"),
+        ({"features": "all_means"}, "features must not be all_means unless trained is heads"),
         ({"token_layer": 2}, "token_layer must be left out unless trained is heads"),
         ({"token_layer": 5, "trained": "heads"}, "token_layer must be at most 4"),
         ({"features": "mean", "trained": "heads", "intents": "infilling"}, "must not be mean"),

@@ -21,6 +21,7 @@ MODELS = {
     "rgp": ("intent_slot", "model.trained=rgp"),
     "biases": ("intent_slot", "model.trained=biases", "model.activation=relu"),
     "mean": ("intent_slot", HEADS, "model.features=mean"),
+    "all_means": ("intent_slot", HEADS, "model.features=all_means"),
     "all_layers": ("intent_slot", HEADS, "model.features=all_layers", "model.token_layer=2"),
     "infilling": ("intent_slot", INFILLING, "model.layer_norm_epsilon=0.01"),
     "infilling_before": ("intent_slot", INFILLING, "model.template='[MASK] : {}'"),

@@ -37,6 +37,7 @@ MODELS = {
     "bert prefix, frozen": ("bert", "model.trained=prefix", "model.frozen_layers=1"),
     "bert relu": ("bert", "model.activation=relu", "model.layer_norm_epsilon=0.01"),
     "bert mean": ("bert", HEADS, "model.features=mean"),
+    "bert all means": ("bert", HEADS, "model.features=all_means"),
     "bert all layers": ("bert", HEADS, "model.features=all_layers", "model.token_layer=2"),
     "bert infilling": ("bert", "model.intents=infilling"),
     "bert infilling before": ("bert", "model.intents=infilling", "model.template='[MASK] : {}'"),

@@ -45,7 +45,7 @@ class Model(torch.nn.Module):
         return scores, self.dense("classifier", states.gather(1, places))
 
     def pooled(self, pieces, found, mask):
-        """Return the vectors of utterances, as `features` and `mask_place` say. Shapes: (N, G H)"""
+        """Return the vectors of utterances, as the settings say. Shapes: (N, G H)"""
         first, layers = found.pooler_output, found.hidden_states[1:]
         if self.about["mask_place"] is not None:  # of [MASK], in place of the pooled [CLS]
             rows = torch.arange(len(pieces))
@@ -54,12 +54,11 @@ class Model(torch.nn.Module):
             state = self.bert.encoder.layer[0].intermediate.intermediate_act_fn(state)
             norm = (self.tensors[f"{TRANSFORM}.LayerNorm.{name}"] for name in ("weight", "bias"))
             first = layer_norm(state, state.shape[1:], *norm, self.bert.config.layer_norm_eps)
-        if self.about["features"] == "last":
-            return first
         vectors = self.bert.embeddings.word_embeddings(pieces)  # (N, P, H)
         below = (layer_norm(vectors, vectors.shape[2:], eps=1e-6), *layers)
         means = [(each * mask[..., None]).sum(1) / mask.sum(1)[:, None] for each in below]
-        return means[-1] if self.about["features"] == "mean" else torch.cat([first, *means[:-1]], 1)
+        first = means[-1] if self.about["reads_mean"] else first
+        return torch.cat([first, *means[:-1]], 1) if self.about["reads_all_layers"] else first
 
     def dense(self, name, x):
         """Return W x + b of a named layer."""
