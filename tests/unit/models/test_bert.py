@@ -64,6 +64,7 @@ def test_the_layers_that_the_heads_read(features, means_at):
         ({"token_layer": 2}, "token_layer must be left out unless trained is heads"),
         ({"token_layer": 5, "trained": "heads"}, "token_layer must be at most 4"),
         ({"features": "mean", "trained": "heads", "intents": "infilling"}, "must not be mean"),
+        ({"features": "all_means", "trained": "heads", "intents": "infilling"}, "be all_means"),
     ],
 )
 def test_layers_that_cannot_be_read_are_refused(settings, told):

@@ -45,7 +45,7 @@ class Model(torch.nn.Module):
         return scores, self.dense("classifier", states.gather(1, places))
 
     def pooled(self, pieces, found, mask):
-        """Return the vectors of utterances, as the settings say. Shapes: (N, G H)"""
+        """Return the vectors of utterances, as model.json says. Shapes: (N, G H)"""
         first, layers = found.pooler_output, found.hidden_states[1:]
         if self.about["mask_place"] is not None:  # of [MASK], in place of the pooled [CLS]
             rows = torch.arange(len(pieces))
@@ -54,6 +54,8 @@ class Model(torch.nn.Module):
             state = self.bert.encoder.layer[0].intermediate.intermediate_act_fn(state)
             norm = (self.tensors[f"{TRANSFORM}.LayerNorm.{name}"] for name in ("weight", "bias"))
             first = layer_norm(state, state.shape[1:], *norm, self.bert.config.layer_norm_eps)
+        if not (self.about["reads_mean"] or self.about["reads_all_layers"]):
+            return first
         vectors = self.bert.embeddings.word_embeddings(pieces)  # (N, P, H)
         below = (layer_norm(vectors, vectors.shape[2:], eps=1e-6), *layers)
         means = [(each * mask[..., None]).sum(1) / mask.sum(1)[:, None] for each in below]
