@@ -14,7 +14,7 @@ from edp_mx.tasks.intent_slot.task import INTENT_SLOT
 
 LARGEST_EPSILON = 100.0  # above it, a guarantee is weak
 SCORES = tuple(metric.key for metric in INTENT_SLOT.metrics)
-_SEED = "training.seed"
+_POOLED_OVER = ("training.seed", "privacy.clipping")  # loop and ghost clipping compute the same
 _UNITS = (None, "micro_batch", "utterance")  # with them n counts utterances
 
 
@@ -28,7 +28,7 @@ class Spread(NamedTuple):
 
 @dataclass(frozen=True)
 class Measurement:
-    """The runs that differ in nothing but their seed, or not even in that.
+    """The runs that differ in nothing but their seed and the way of clipping, or not even in that.
 
     Attributes:
         n: utterances of the training part.
@@ -95,7 +95,7 @@ def measurements(
     """
     groups: Dict[Tuple[Any, ...], Dict[str, Record]] = defaultdict(dict)
     for record in filter(is_shown, records):
-        settings = {key: value for key, value in record.settings.items() if key != _SEED}
+        settings = {key: record.settings[key] for key in record.settings if key not in _POOLED_OVER}
         said = json.dumps([record.results_version, record.workers, settings], sort_keys=True)
         condition = _condition(record)
         key = (*(condition if by_epsilon else condition[:-1]), said)
@@ -130,7 +130,7 @@ def _condition(record: Record) -> Tuple[Any, ...]:
 
 
 def _measurement(records: List[Record]) -> Measurement:
-    """The mean over runs that differ in nothing but their seed."""
+    """The mean over some runs of the same settings."""
     corpus, family, mechanism, n, epsilon = _condition(records[0])
     on_validation = [each.validation["ser"] for each in records if each.validation]
     return Measurement(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Dict, Iterator, List, Mapping, NamedTuple, Sequence, Set, Tuple
+from typing import Any, Dict, List, Mapping, NamedTuple, Sequence, Set
 
 from edp_mx.config import ExperimentConfig, load_config
 from edp_mx.dp.accounting.clippings import CLIPPINGS
@@ -159,36 +159,36 @@ def find_for_cell(
     """Return the records of all runs with these settings.
 
     The micro-batches may have been shared by more or fewer workers, where as many left none, and
-    clipped one at a time, which gives the same sum. Of a file that is not on this machine (a
-    checkpoint, word vectors) any content counts, since nobody could train the cell here.
+    clipped at once or one at a time, which gives the same sum. Of a file that is not on this
+    machine (a checkpoint, word vectors) any content counts, since nobody could train the cell here.
     """
-    shared = list(_shared(config, workers))
-    for each, count in shared:
-        alike = list(records_like(records, each, workers=count))
+    counts = (workers, *(each for each in (1, 2, 4, 8) if each != workers))
+    for count in counts:
+        shared = _shared(config, count)
+        alike = [one for each in shared for one in records_like(records, each, workers=count)]
         if alike:
             return alike
     absent = set(absent_files(config))
     if not absent or any(key.startswith(_CORPUS) for key in absent):
         return []
     found = []
-    for each, count in shared:
-        wanted = _without(settings_of(each), absent)
-        for record in records:
-            is_one = (record.results_version, record.workers) == (RESULTS_VERSION, count)
-            if is_one and _without(record.settings, absent) == wanted:
-                found.append(record)
+    for count in counts:
+        for each in _shared(config, count):
+            wanted = _without(settings_of(each), absent)
+            for record in records:
+                is_one = (record.results_version, record.workers) == (RESULTS_VERSION, count)
+                if is_one and _without(record.settings, absent) == wanted:
+                    found.append(record)
     return found
 
 
-def _shared(config: ExperimentConfig, workers: int) -> Iterator[Tuple[ExperimentConfig, int]]:
-    """Yield the same settings for each number of workers, the given one and its clipping first."""
-    for count in (workers, *(each for each in (1, 2, 4, 8) if each != workers)):
-        if config.privacy.mechanism != "edp_sgd":
-            yield config, count
-            continue
-        share = replace(config.privacy, micro_batches_per_worker=N // count)
-        for clipping in sorted(CLIPPINGS, key=lambda name: name != share.clipping):
-            yield replace(config, privacy=replace(share, clipping=clipping)), count
+def _shared(config: ExperimentConfig, workers: int) -> List[ExperimentConfig]:
+    """Return the same settings for a number of workers, with each way of clipping."""
+    if config.privacy.mechanism != "edp_sgd":
+        return [config]
+    share = replace(config.privacy, micro_batches_per_worker=N // workers)
+    ways = (replace(share, clipping=clipping) for clipping in CLIPPINGS)
+    return [replace(config, privacy=privacy) for privacy in ways]
 
 
 def _without(settings: Mapping[str, Any], absent: Set[str]) -> Dict[str, Any]:
