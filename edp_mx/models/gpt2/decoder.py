@@ -12,12 +12,12 @@ from mxnet import gluon
 from mxnet.gluon import nn
 
 from edp_mx.data.batching import Batch
+from edp_mx.models.gelu import TanhGELU
 from edp_mx.models.gpt2.config import GPT2Config
 from edp_mx.models.id_ranges import check_pieces
 from edp_mx.models.trained_parts import freeze_lowest, settled_values
 
 _INITIAL_STDDEV = 0.02
-_CUBIC = 0.044715
 
 
 class DecoderLayer(gluon.HybridBlock):
@@ -39,16 +39,17 @@ class DecoderLayer(gluon.HybridBlock):
             self.ffn_norm = _norm(config, prefix="ffn_norm_")
             self.ffn_1 = _dense(hidden, intermediate, prefix="ffn_1_")
             self.ffn_2 = _dense(intermediate, hidden, prefix="ffn_2_")
+            self.activation = TanhGELU(prefix="")
             self.dropout = nn.Dropout(config.dropout)
 
-    def hybrid_forward(self, F, rows, visible):
+    def hybrid_forward(self, F, rows, visible):  # noqa: ARG002
         attended, _ = self.attention(self.attention_norm(rows), visible)  # (P, N, H)
         rows = rows + self.dropout(self.proj(attended))
-        return rows + self.dropout(self.fed_forward(F, rows))
+        return rows + self.dropout(self.fed_forward(rows))
 
-    def fed_forward(self, F, rows):
+    def fed_forward(self, rows):
         """Return the feed-forward layer of normalised rows. Shapes: (..., H) → (..., H)."""
-        return self.ffn_2(gelu(F, self.ffn_1(self.ffn_norm(rows))))
+        return self.ffn_2(self.activation(self.ffn_1(self.ffn_norm(rows))))
 
 
 class GPT2(gluon.HybridBlock):
@@ -117,16 +118,6 @@ def through(F, rows, layers: Iterable[DecoderLayer]):
     for layer in layers:
         rows = layer(rows, visible)
     return rows
-
-
-def gelu(F, values):
-    """Return x · Φ(x) by the approximation that GPT-2 has, ½ x (1 + tanh √(2/π) (x + 0.044715 x³)).
-
-    Source: Hendrycks & Gimpel 2016, section 2; "gelu_new" of `transformers`. Since (1 + tanh z) / 2
-    is the logistic function of 2 z, that is what is computed.
-    """
-    width = 2 * math.sqrt(2 / math.pi)
-    return values * F.sigmoid(values * (width + width * _CUBIC * F.square(values)))
 
 
 def initial_gpt2_values(

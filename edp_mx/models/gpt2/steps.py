@@ -67,7 +67,7 @@ def _layer_step(
     together = F.reshape(together, (-4, -1, heads, 0, 0))  # (N, heads, Q, c)
     attended = F.reshape(F.swapaxes(together, 1, 2), (0, 0, -1))  # (N, Q, H)
     rows = rows + layer.proj(attended)
-    return rows + layer.fed_forward(F, rows), kept
+    return rows + layer.fed_forward(rows), kept
 
 
 def _projected(attention: gluon.Block, name: str, rows: mx.nd.NDArray) -> mx.nd.NDArray:

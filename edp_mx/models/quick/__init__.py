@@ -13,8 +13,15 @@ from gluonnlp.model.bert import DotProductSelfAttentionCell
 from mxnet import gluon
 from mxnet.gluon import nn
 
-from edp_mx.models import attention, clc_layers
-from edp_mx.models.quick.layers import Dropout, FirstMax, LayerNorm, SelfAttention, faster_attention
+from edp_mx.models import attention, clc_layers, gelu
+from edp_mx.models.quick.layers import (
+    Dropout,
+    FirstMax,
+    LayerNorm,
+    SelfAttention,
+    TanhGELU,
+    faster_attention,
+)
 from edp_mx.models.quick.library import load_operators
 from edp_mx.models.quick.lstm import BiLSTM
 
@@ -22,6 +29,7 @@ _FASTER = {
     nn.LayerNorm: LayerNorm,
     nn.Dropout: Dropout,
     clc_layers.FirstMax: FirstMax,
+    gelu.TanhGELU: TanhGELU,
     DotProductSelfAttentionCell: SelfAttention,
     clc_layers.BiLSTM: BiLSTM,
 }

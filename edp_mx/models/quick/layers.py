@@ -7,7 +7,7 @@ from typing import Any
 
 from mxnet.gluon import nn
 
-from edp_mx.models import attention, clc_layers
+from edp_mx.models import attention, clc_layers, gelu
 
 DRAWS = 64  # numbers that make a mask; `native/mask.h` has the same
 
@@ -48,6 +48,13 @@ class FirstMax(clc_layers.FirstMax):
 
     def hybrid_forward(self, F, values):
         return F.edp_first_max(values, axis=str(self._axis))[0]
+
+
+class TanhGELU(gelu.TanhGELU):
+    """`gelu.TanhGELU` in one pass, as is its gradient."""
+
+    def hybrid_forward(self, F, values):
+        return F.edp_gelu(values)
 
 
 class SelfAttention(attention.SelfAttention):

@@ -12,8 +12,8 @@ from mxnet.symbol.register import _make_symbol_function
 
 from edp_mx.runtime.compiled import open_library, unusable
 
-VERSION = 2  # of the operators' arguments; `native/operators.cc` has the same number
-NAMES = ("edp_attention", "edp_dropout", "edp_first_max", "edp_layer_norm")
+VERSION = 3  # of the operators' arguments; `native/operators.cc` has the same number
+NAMES = ("edp_attention", "edp_dropout", "edp_first_max", "edp_gelu", "edp_layer_norm")
 
 
 @lru_cache(maxsize=None)

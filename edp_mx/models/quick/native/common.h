@@ -13,6 +13,8 @@ using namespace mxnet::ext;
 
 namespace {
 
+const int64_t PIECE = 1 << 14; /* floats per task */
+
 using Attributes = std::unordered_map<std::string, std::string>;
 using Tensors = std::vector<MXTensor>;
 using Shapes = std::vector<std::vector<unsigned int>>;

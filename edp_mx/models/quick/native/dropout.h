@@ -13,8 +13,6 @@ void drop(const float *x, int64_t first, int64_t end, Mask mask, float *out) {
         out[i] = mask.loses((uint32_t)i) ? 0.0f : x[i] * mask.scale;
 }
 
-const int64_t PIECE = 1 << 14; /* floats per task */
-
 void dropout_of(const MXTensor &x, const MXTensor &draws, const Attributes &attributes,
                 MXTensor *out) {
     Mask mask(const_cast<MXTensor &>(draws).data<float>(), std::stof(attributes.at("rate")));

@@ -1,4 +1,4 @@
-/* LayerNorm, dropout, self-attention and a maximum as MXNet operators for CPUs. MXNet loads this
+/* LayerNorm, dropout, self-attention, GELU and a maximum as MXNet operators for CPUs. MXNet loads this
  * library (`library.py`) and calls it from its own threads, whose OpenMP team is also used here.
  *
  * MXNet tells a library's operators neither whether it trains (see `Mask`) nor whether a result is
@@ -11,9 +11,10 @@
 #include "attention.h"
 #include "dropout.h"
 #include "first_max.h"
+#include "gelu.h"
 #include "layer_norm.h"
 
-#define VERSION 2 /* increase it whenever arguments change, in `library.py` too */
+#define VERSION 3 /* increase it whenever arguments change, in `library.py` too */
 
 extern "C" int edp_version() { return VERSION; }
 
@@ -67,6 +68,11 @@ MXReturnValue first_max_shapes(const Attributes &attributes, Shapes *inputs, Sha
     return MX_SUCCESS;
 }
 
+MXReturnValue gelu_shapes(const Attributes &, Shapes *inputs, Shapes *outputs) {
+    (*outputs)[0] = (*inputs)[0];
+    return MX_SUCCESS;
+}
+
 MXReturnValue layer_norm_shapes(const Attributes &, Shapes *inputs, Shapes *outputs) {
     auto &data = (*inputs)[0];
     if (data.empty()) return MX_SUCCESS; /* not known yet */
@@ -95,6 +101,13 @@ REGISTER_OP(edp_first_max)
     .setParseAttrs(count<1, 2>)
     .setInferType(are_floats)
     .setInferShape(first_max_shapes);
+
+REGISTER_OP(edp_gelu)
+    .setForward(gelu, "cpu")
+    .setBackward(gelu_backward, "cpu")
+    .setParseAttrs(count<1, 1>)
+    .setInferType(are_floats)
+    .setInferShape(gelu_shapes);
 
 REGISTER_OP(edp_layer_norm)
     .setForward(layer_norm, "cpu")
