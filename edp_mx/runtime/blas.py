@@ -23,6 +23,7 @@ WITHOUT_AVX = frozenset(
     + ("Dunnington", "Nehalem", "Athlon", "Opteron", "Opteron_SSE3", "Barcelona", "Nano", "Bobcat")
 )
 _AVX512 = frozenset(("avx512f", "avx512cd", "avx512bw", "avx512dq", "avx512vl"))
+_RULES = 2  # by which kernels are chosen; increase it where they change
 _SECONDS = 120  # after which a question to another process is given up
 # Only the libraries are loaded, without their packages: a twentieth of a second. One may need
 # another of them first.
@@ -97,7 +98,7 @@ def name_kernels() -> None:
     if "avx" not in processor.flags or not paths:
         return
     stats = [(str(path), path.stat().st_size, path.stat().st_mtime_ns) for path in paths]
-    decisive = [*processor[:2], sorted(processor.flags), stats]
+    decisive = [_RULES, *processor[:2], sorted(processor.flags), stats]
     find = lambda: _choose(candidates(processor, _ask(paths)))  # noqa: E731
     try:
         chosen = remembered("kernels", decisive, str, find)
