@@ -54,6 +54,11 @@ def test_with_a_budget_it_says_what_the_budget_lets_it_spend():
     assert "epsilon that holds    3.998" in said and "counted for 1 worker\n" in said
 
 
+def test_a_task_that_does_not_fit_the_model_is_refused():
+    for task in ("causal_lm", "masked_lm"):
+        assert f"task: {task} needs a model" in checked(f"task={task}", code=2).stderr
+
+
 def test_of_a_run_to_resume_it_counts_what_was_spent_besides(run, tmp_path):
     """22 steps are in the ledger, and the two last epochs are to come: 44, not 33."""
     true, planned = epsilon_after(44), epsilon_after(33)
