@@ -206,10 +206,15 @@ def encode_part(
     return encoded
 
 
-def model_for(config: ExperimentConfig, vocabulary: Vocabulary, context: mx.Context) -> TaskModel:
-    """Build a model of the configured family and size, with drawn values."""
+def model_without_values(config: ExperimentConfig, vocabulary: Vocabulary) -> TaskModel:
+    """Build a model of the configured family and size."""
     encoder = family_of(config.model).build(config.model, config.data, vocabulary)
     freeze(encoder, config.model)
-    model = TASKS[config.task].build(encoder, vocabulary, config.model)
+    return TASKS[config.task].build(encoder, vocabulary, config.model)
+
+
+def model_for(config: ExperimentConfig, vocabulary: Vocabulary, context: mx.Context) -> TaskModel:
+    """Build a model of the configured family and size, with drawn values."""
+    model = model_without_values(config, vocabulary)
     draw_values(model, seed=config.training.seed, context=context)
     return model

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import List, Optional
 
-import mxnet as mx
-
 from edp_mx.config import ExperimentConfig
 from edp_mx.data.corpus import load_corpus
 from edp_mx.data.fingerprint import fingerprint
@@ -20,7 +18,7 @@ from edp_mx.dp.accounting.samplers import check_sizes
 from edp_mx.dp.accounting.units import UNITS
 from edp_mx.dp.checkpoint_file import place_of
 from edp_mx.runs.ancestors import brought_along
-from edp_mx.runs.build import model_for, start_for, vocabulary_for
+from edp_mx.runs.build import model_without_values, start_for, vocabulary_for
 from edp_mx.runs.interrupted import refuse_other_workers, resumes_with
 from edp_mx.runs.ledger_evidence import Evidence
 from edp_mx.runs.plan import plan_for, sampler_for
@@ -75,8 +73,8 @@ def check(
 ) -> List[str]:
     """Read the corpus, words and labels of a run, plan it, and report the sizes and its ε.
 
-    The model is built, and nothing is released. The ε is that of a run which nothing interrupts:
-    all that is planned, as far as its budget allows.
+    The model gets no values, and nothing is released. The ε is that of a run which nothing
+    interrupts: all that is planned, as far as its budget allows.
 
     Args:
         resumed: the run that would go on, of which all that its ledger has is counted besides.
@@ -88,7 +86,7 @@ def check(
         refuse_other_workers(resumed, num_workers)
     corpus = load_corpus(config.data, progress=progress)
     vocabulary = vocabulary_for(config, corpus, start_for(config))
-    model_for(config, vocabulary, mx.cpu())  # refuses what it cannot be
+    model_without_values(config, vocabulary)  # refuses what it cannot be
     sampler = sampler_for(
         config,
         len(corpus.train),
