@@ -33,7 +33,7 @@ examples:
   one row of the paper's, three seeds, for at most two hours; call it again to go on:
     python -m experiments.table1 --corpora atis --models clc --seeds 0 1 2 \\
       --budget-hours 2 --out results/table1.md
-  the paper's attack too, and LiRA with 16 shadow models for each corpus, model and seed:
+  the paper's attack too, and LiRA with 16 shadow models for each corpus and model:
     python -m experiments.table1 --corpora atis --models clc --attacks --lira 16
   the same on runs of which only the records are left, which are trained again:
     python -m experiments.table1 --corpora atis --models clc --attacks --lira 16 --retrain

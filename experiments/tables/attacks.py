@@ -55,11 +55,17 @@ class Attack(NamedTuple):
 
 def shadow_cells(request: Request) -> List[Cell]:
     """Return the SGD cells that the attacks need and that the table itself does not ask for."""
-    needed = [OTHER_CORPUS[corpus] for corpus in request.corpora if request.is_attacked]
-    needed += request.corpora if request.lira else []
-    wanted = cells_of(request._replace(corpora=tuple(dict.fromkeys(needed)), methods=("sgd",)))
+    needed = [(corpus, request.seeds[:1]) for corpus in request.corpora if request.lira]
+    if request.is_attacked:
+        needed += [(OTHER_CORPUS[corpus], request.seeds) for corpus in request.corpora]
     is_there = set(request.corpora) if "sgd" in request.methods else set()
-    return [cell for cell in wanted if cell.corpus not in is_there]
+    wanted = [
+        cell
+        for corpus, seeds in needed
+        if corpus not in is_there
+        for cell in cells_of(request._replace(corpora=(corpus,), methods=("sgd",), seeds=seeds))
+    ]
+    return list({cell.name: cell for cell in wanted}.values())
 
 
 def make(
@@ -125,8 +131,8 @@ def attack_cells(
     """Make the attacks on a table's runs that have no record yet, and keep their outcomes.
 
     The paper's attack takes the SGD run on another corpus as its shadow. LiRA trains its shadow
-    models on halves of the run's own corpus, with the settings of SGD; it judges the runs of all
-    methods by the same ones.
+    models on halves of the run's own corpus, with the settings of SGD and the first seed; it judges
+    the runs of all methods and seeds by the same ones, since all of them have the same split.
 
     Returns:
         Why attacks were not made or failed: one line for all with the same reason.
@@ -207,7 +213,8 @@ def _attacks(table: Table) -> Iterator[Attack]:
         for cell in trained:
             yield Attack(cell, "shadow", sgd[OTHER_CORPUS[cell.corpus], cell.family, cell.seed])
     if table.request.lira:
-        lenders = [sgd[cell.corpus, cell.family, cell.seed] for cell in trained]
+        first = table.request.seeds[0]
+        lenders = [sgd[cell.corpus, cell.family, first] for cell in trained]
         for cell in {each.name: each for each in lenders}.values():
             yield Attack(cell, "lira", cell)
         for cell, lender in zip(trained, lenders):

@@ -39,10 +39,10 @@ def finished(folder, cell, **changes):
 
 
 class Trainings:
-    """Attacks are pretended: a shadow's path is noted, and an outcome is written."""
+    """Attacks are pretended: a shadow's path is noted, and an outcome is written; one fails."""
 
-    def __init__(self, folder, generator):
-        self.folder, self.generator, self.made = folder, generator, []
+    def __init__(self, folder, generator, failing=3):
+        self.folder, self.generator, self.failing, self.made = folder, generator, failing, []
 
     def train(self, trials, budget, *, on_end):
         assert trials and not any(trial.is_open for trial in trials)
@@ -52,7 +52,7 @@ class Trainings:
         self.made.append((run, shadow))
         if option != "--shadow":
             self.made[-1] = (run, option, shadow)
-        if len(self.made) == 3:
+        if len(self.made) == self.failing:
             log.write_text("edp-mx attack: the shadow has diverged\n")
             return 2
         scores = made_scores(self.generator, 60, gap=1.0)
@@ -235,22 +235,27 @@ def test_what_a_killed_call_left_is_kept_beside_the_run_before_and_the_attacks_o
 
 
 @pytest.mark.parametrize("methods", [("sgd", "edp_none"), ("edp_none",)])
-def test_lira_trains_its_shadow_models_once_and_all_methods_take_them(
+def test_lira_trains_its_shadow_models_once_and_all_methods_and_seeds_take_them(
     tmp_path, generator, request_, methods
 ):
     """Also where the table does not ask for SGD, whose settings the shadow models have."""
-    request_ = request_._replace(methods=methods, seeds=(0,), is_attacked=False, lira=16)
+    request_ = request_._replace(methods=methods, seeds=(0, 1), is_attacked=False, lira=16)
     table = table_of(request_, tmp_path)
     cells, shadows = table.cells, table.shadows
     assert [s.name for s in shadows] == ["atis_clc_sgd, seed 0"] * ("sgd" not in methods)
     runs = {each.name: str(finished(tmp_path / "runs", each).path) for each in (*shadows, *cells)}
-    trainings, records = Trainings(table.runs, generator), table.records
+    trainings, records = Trainings(table.runs, generator, failing=None), table.records
     for _ in range(2):
         budget = Budget(Limits(at_once=2))
         assert attack_cells(table, trainings, budget) == []
-    sgd, private = runs["atis_clc_sgd, seed 0"], runs["atis_clc_edp_none, seed 0"]
-    assert trainings.made == [(sgd, "--lira", "16"), (private, "--shadows-of", sgd)]
-    assert [json.loads(line)["attack"] for line in lines_in(records)[1]] == ["lira", "lira"]
+    sgd = runs["atis_clc_sgd, seed 0"]
+    others = sorted(path for path in (runs[each.name] for each in cells) if path != sgd)
+    assert len(others) == 2 * len(methods) - ("sgd" in methods)
+    assert trainings.made[0] == (sgd, "--lira", "16")
+    assert sorted(trainings.made[1:]) == [(each, "--shadows-of", sgd) for each in others]
+    assert [json.loads(line)["attack"] for line in lines_in(records)[1]] == ["lira"] * (
+        1 + len(others)
+    )
 
 
 def test_too_few_shadow_models_are_refused_before_anything_is_trained(tmp_path):
