@@ -7,13 +7,12 @@ nothing.
 """
 
 import argparse
-import math
 import sys
 from itertools import product
 from pathlib import Path
 from typing import Dict, Iterator, List, Sequence, Tuple
 
-from edp_mx.cli.console import whole
+from edp_mx.cli.console import add_budget_hours, whole
 from edp_mx.runs.attack_records import collect_attacks
 from edp_mx.runs.sweep.budget import Budget, Limits
 from edp_mx.runtime.files import write_text
@@ -174,8 +173,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     add("--models", nargs="+", default=FAMILIES, choices=FAMILIES, help="all")
     add("--seeds", nargs="+", type=whole, default=[0], help="one run for each (0)")
     add("--lira", type=whole, default=16, help="shadow models (16)")
-    add("--budget-hours", type=float, default=math.inf, metavar="H",
-        help="no training of this call begins after so many hours")  # fmt: skip
+    add_budget_hours(parser)
     add("--runs", type=Path, default=RUNS, help=f"for the run directories ({RUNS})")
     add("--dry-run", action="store_true", help="train nothing")
 

@@ -99,25 +99,25 @@ def print_json(value: Any) -> None:
 
 def add_limits(parser: argparse.ArgumentParser) -> None:
     """Add the limits of a call that trains, and `--workers`, which `workers_of` reads."""
+    add_budget_hours(parser)
     add = parser.add_argument
-    add("--budget-hours", type=float, default=math.inf, metavar="H",
-        help="no training of this call begins after so many hours")  # fmt: skip
     add("--workers-at-once", type=whole, default=1, metavar="K",
         help="trainings at the same time (1)")  # fmt: skip
     add("--workers", type=whole, metavar="NP", help="workers of each training ($NP, or 1)")
 
 
-def workers_of(arguments: argparse.Namespace, program: str) -> int:
-    """Return the workers of each training of a program, which starts them itself.
+def add_budget_hours(parser: argparse.ArgumentParser) -> None:
+    """Add `--budget-hours`, the time of a call that trains."""
+    parser.add_argument("--budget-hours", type=hours, default=math.inf, metavar="H",
+        help="no training of this call begins after so many hours")  # fmt: skip
 
-    All limits of `add_limits` are checked.
-    """
+
+def workers_of(arguments: argparse.Namespace, program: str) -> int:
+    """Return the workers of each training of a program, which starts them itself."""
     refuse_in_job(f"{program} starts the workers itself")
     workers = int(os.environ.get("NP") or 1) if arguments.workers is None else arguments.workers
     require_at_least(workers, 1, "--workers")
     require_at_least(arguments.workers_at_once, 1, "--workers-at-once")
-    if not arguments.budget_hours > 0:
-        raise UserError(f"--budget-hours is {arguments.budget_hours:g}; it must be above 0")
     return workers
 
 
@@ -185,6 +185,14 @@ def whole(text: str) -> int:
         raise argparse.ArgumentTypeError(f"invalid int value: {text[:MOST_QUOTED]!r}") from None
     if abs(value) > MOST_SEED:
         raise argparse.ArgumentTypeError(f"it must be at most {MOST_SEED:,}")
+    return value
+
+
+def hours(text: str) -> float:
+    """Read an option that is a time above zero, in hours."""
+    value = float(text)
+    if not value > 0:
+        raise argparse.ArgumentTypeError(f"it is {value:g}; it must be above 0")
     return value
 
 

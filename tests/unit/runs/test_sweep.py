@@ -318,9 +318,10 @@ def test_a_run_directory_is_no_folder_of_a_sweep(tmp_path, trained):
 
 
 @pytest.mark.parametrize("hours", ["0", "-1", "nan"])
-def test_hours_are_above_zero(tmp_path, hours):
-    where = ("sweep.yaml", "--out", tmp_path / "out", "--budget-hours", hours)
-    one_sentence(f"--budget-hours is {hours}; it must be above 0", cli.run, "sweep", *where)
+def test_hours_are_above_zero(tmp_path, capsys, hours):
+    with pytest.raises(SystemExit):
+        cli.run("sweep", "sweep.yaml", "--out", tmp_path / "out", "--budget-hours", hours)
+    assert f"--budget-hours: it is {hours}; it must be above 0" in capsys.readouterr().err
     assert not list(tmp_path.iterdir())
 
 
