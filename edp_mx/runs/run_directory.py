@@ -8,6 +8,7 @@ import platform
 import sys
 import time
 from contextlib import contextmanager, suppress
+from functools import cached_property
 from importlib import import_module
 from pathlib import Path
 from shlex import quote
@@ -179,7 +180,7 @@ class RunDirectory:
             raise UserError(f"{self.config} lacks training.epochs; it was cut or changed")
         return epochs
 
-    @property
+    @cached_property
     def task(self) -> Task:
         """The task in `config.yaml`."""
         from edp_mx.tasks.registry import task_of  # here, since an account of ε needs no scores
