@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -19,7 +20,7 @@ from edp_mx.dp.accounting.together import count_together
 from edp_mx.dp.checkpoint_file import place_of
 from edp_mx.errors import UserError
 from edp_mx.runs.interrupted import has_begun
-from edp_mx.runs.record_files import is_run, walk
+from edp_mx.runs.record_files import is_run
 from edp_mx.runs.recount import guarantee_ahead, recount
 from edp_mx.runs.run_directory import RunDirectory
 from edp_mx.runs.spending import RunSpending
@@ -81,7 +82,7 @@ def spenders_below(paths: Sequence[Path]) -> List[Spender]:
     """
     found: Dict[Path, Spender] = {}
     for path in paths:
-        runs = _with_ledger_in(path)
+        runs = _with_ledger_in(path) if path.is_dir() else []
         found.update({run.path.resolve(): spender_of(run) for run in runs})
         if not runs:
             raise UserError(f"{path} has no run with a {RunDirectory(path).ledger.name} in it")
@@ -89,21 +90,46 @@ def spenders_below(paths: Sequence[Path]) -> List[Spender]:
 
 
 def _with_ledger_in(path: Path) -> List[RunDirectory]:
-    """The runs with a ledger in a folder or below it; a remark on those without a mechanism."""
-    runs = [RunDirectory(folder) for folder, files in walk(path) if is_run(files)]
-    for run in runs:
-        if not run.ledger.exists() and has_begun(run):
-            privacy = run.written().privacy
-            if privacy is not None and privacy.mechanism != "none":
-                raise UserError(
-                    f"{run.path} has lost its {run.ledger.name}, and nobody knows what it spent: "
-                    "bring the file back from a copy, or move the run elsewhere if nobody is ever "
-                    "shown it"
-                )
-            logger.warning(
-                "%s was trained without a mechanism: if it is shown to anyone, no ε holds", run.path
-            )
-    return [run for run in runs if run.ledger.exists()]
+    """The trainings with a ledger in a folder or below it; a remark on runs without a mechanism.
+
+    None is overlooked: links are followed, and files beside a training do not hide it. Nothing
+    inside a training counts.
+    """
+    found: List[RunDirectory] = []
+    seen: Set[Path] = set()
+    for name, folders, files in os.walk(path, followlinks=True, onerror=_refuse_unreadable):
+        run, place = RunDirectory(Path(name)), Path(name).resolve()
+        is_new = place not in seen
+        seen.add(place)
+        if is_new and run.ledger.name in files:
+            found.append(run)
+        elif is_new and is_run(files) and has_begun(run):
+            _remark_on_unprotected(run)
+        elif is_new:
+            folders.sort()
+            continue
+        folders.clear()
+    return found
+
+
+def _refuse_unreadable(error: OSError) -> None:
+    raise UserError(
+        f"{error.filename} cannot be read ({error.strerror}), so that nobody knows which trainings "
+        "are in it: make it readable, or move it elsewhere"
+    )
+
+
+def _remark_on_unprotected(run: RunDirectory) -> None:
+    """Remark on a run without a mechanism; refuse one that has lost its ledger."""
+    privacy = run.written().privacy
+    if privacy is not None and privacy.mechanism != "none":
+        raise UserError(
+            f"{run.path} has lost its {run.ledger.name}, and nobody knows what it spent: bring the "
+            "file back from a copy, or move the run elsewhere if nobody is ever shown it"
+        )
+    logger.warning(
+        "%s was trained without a mechanism: if it is shown to anyone, no ε holds", run.path
+    )
 
 
 def spender_of(run: RunDirectory, *, is_running: bool = False) -> Spender:

@@ -1,9 +1,10 @@
 """Which records are in several trainings, and what these spend on them together."""
 
 import math
+from pathlib import Path
 
 import pytest
-from support.made_ledgers import plan_with
+from support.made_ledgers import plan_with, run_with
 
 from edp_mx.data.utterance import Utterance
 from edp_mx.dp.accounting.guarantee import guarantee
@@ -68,3 +69,17 @@ def test_a_run_without_its_ledger_is_not_taken_as_one_without_privacy(tmp_path):
     (tmp_path / "lost" / "config.yaml").unlink()
     with pytest.raises(UserError, match="has no run with a privacy_ledger"):
         spenders_below([tmp_path])
+
+
+def test_no_training_is_overlooked(tmp_path):
+    """Files beside a training hide nothing, and links lead to it, each training once."""
+    project, archive = tmp_path / "project", tmp_path / "archive"
+    for folder in (project / "runs" / "a", project / "library", archive / "b"):
+        run_with(folder, plan_with(), [])
+    for beside in ("config.yaml", "runs/runs.jsonl", "runs/attacks.jsonl"):
+        (project / beside).write_text("")
+    (project / "runs" / "b").symlink_to(archive / "b")
+    (project / "runs" / "round").symlink_to(project)
+    for paths in ([archive, project], [project]):
+        found = [Path(each.name).resolve().relative_to(tmp_path) for each in spenders_below(paths)]
+        assert list(map(str, found)) == ["archive/b", "project/library", "project/runs/a"]
