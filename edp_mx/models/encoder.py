@@ -171,8 +171,8 @@ class Family:
             `tokenizer`; None for a family that cannot start from any.
         load_checkpoint: (encoder, weights) sets the encoder's values.
         checkpoint_of: (encoder, tokenizer) → the weights as `read_checkpoint` gives them.
-        write_checkpoint: writes them, as that of `checkpoints.huggingface` does; None where no
-            layout has a place for them.
+        write_checkpoint: writes them, as that of `checkpoints.huggingface` does, which alone takes
+            more; None where no layout has a place for them.
         sizes: the settings below `model` in which a model and its start must agree.
         graph: (`onnx.graph.Graph`, encoder) → the values of states and pooled in the graph; None
             for a family that cannot be exported.

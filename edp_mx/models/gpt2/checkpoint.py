@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import re
 from pathlib import Path
-from typing import Any, Dict, Mapping, Optional
+from typing import Any, Dict, Mapping
 
 import mxnet as mx
 import numpy as np
@@ -140,19 +140,15 @@ def write_checkpoint(
     config: GPT2Config,
     tokenizer: Tokenizer,
     tensors: Mapping[str, np.ndarray],
-    more_tensors: Optional[Mapping[str, np.ndarray]] = None,
-    more_settings: Optional[Mapping[str, Any]] = None,
 ) -> None:
     """Write what `transformers` and `read_checkpoint` read; see `huggingface.write_checkpoint`."""
     folder = Path(folder)
     shapes = shapes_of(GPT2(config, num_pieces=len(tokenizer), prefix=""))
     check_tensors(f"cannot write {folder}: the model", tensors, shapes)
-    named = {f"{_PREFIX}{name}": values for name, values in tensors.items()}
-    named.update(more_tensors or {})
     write_files(
         folder,
-        tensors=named,
-        settings={**_config_json(config, tokenizer), **(more_settings or {})},
+        tensors={f"{_PREFIX}{name}": values for name, values in tensors.items()},
+        settings=_config_json(config, tokenizer),
         tokenizer=tokenizer,
         max_positions=config.max_positions,
     )
