@@ -7,9 +7,4 @@
 #
 # NP is the number of workers (default 8). The exit code is 0 if the claim stands, 1 if it is refuted
 # or a worker died (then no verdict is printed), 2 if what was given cannot be.
-set -euo pipefail
-if [ $# = 0 ] || [ "$1" = --help ]; then
-  sed -n '2,9s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"
-  exit $(($# == 0 ? 2 : 0))
-fi
 . "$(dirname "${BASH_SOURCE[0]}")/workers.sh" audit "$@"

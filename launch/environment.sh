@@ -1,5 +1,10 @@
-# Sourced by the other scripts: set-up, PATH, threads. Sets root, venv and np.
+# Sourced by the other scripts: set-up, PATH, threads. Sets root, venv and np. With --help it prints
+# the comment at the script's beginning instead.
 set -euo pipefail
+if [ "${1:-}" = --help ]; then
+  sed -n '2,/^[^#]/s/^# \{0,1\}//p' "${BASH_SOURCE[1]}"
+  exit 0
+fi
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 venv=$(realpath -m "${EDP_MX_VENV:-$root/.venv}")
 "$root/launch/setup.sh" $([ "${EDP_MX_GPU:-0}" = 1 ] && echo --gpu) >&2

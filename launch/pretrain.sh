@@ -8,9 +8,4 @@
 #   NP=16 HOSTS=host1:8,host2:8 launch/pretrain.sh configs/pretrain/public_text.yaml
 #
 # NP is the number of workers (default 8). EDP_MX_GPU=1 sets up for GPUs.
-set -euo pipefail
-if [ $# = 0 ] || [ "$1" = --help ]; then
-  sed -n '2,10s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"
-  exit $(($# == 0 ? 2 : 0))
-fi
 . "$(dirname "${BASH_SOURCE[0]}")/workers.sh" train "$@"

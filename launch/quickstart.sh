@@ -5,10 +5,6 @@
 # Horovod workers: without privacy, with the paper's eDP-SGD, and with DP-SGD at ε = 8 from a public
 # warm start. NP=8 launch/quickstart.sh takes eight workers.
 set -euo pipefail
-if [ "${1:-}" = --help ]; then
-  sed -n '2,6s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"
-  exit 0
-fi
 export NP=${NP:-2}
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 . "$here/environment.sh"

@@ -9,10 +9,6 @@
 # NP is the number of workers of each training (default 1); they share the paper's 8 micro-batches.
 # Call it again to go on after an interruption.
 set -euo pipefail
-if [ "${1:-}" = --help ]; then
-  sed -n '2,10s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"
-  exit 0
-fi
 export NP=${NP:-1}
 . "$(dirname "${BASH_SOURCE[0]}")/environment.sh"
 export PYTHONPATH="$root${PYTHONPATH:+:$PYTHONPATH}"

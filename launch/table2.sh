@@ -7,10 +7,6 @@
 #
 # It starts the workers itself. Call it again to go on after an interruption.
 set -euo pipefail
-if [ "${1:-}" = --help ]; then
-  sed -n '2,8s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"
-  exit 0
-fi
 export NP=1 # all cores, which the workers of a row share
 . "$(dirname "${BASH_SOURCE[0]}")/environment.sh"
 export PYTHONPATH="$root${PYTHONPATH:+:$PYTHONPATH}"

@@ -5,10 +5,6 @@
 #   launch/test.sh -m slow                   the long ones
 #   launch/test.sh tests/unit/dp/accounting  one room
 set -euo pipefail
-if [ "${1:-}" = --help ]; then
-  sed -n '2,6s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"
-  exit 0
-fi
 . "$(dirname "${BASH_SOURCE[0]}")/environment.sh"
 cd "$root"
 ruff check edp_mx experiments tests launch benchmarks setup.py
