@@ -118,7 +118,6 @@ def run_text(arguments: argparse.Namespace) -> int:
     from edp_mx.data.readers.columns_config import NONE
     from edp_mx.data.text import write_lines
 
-    _check(arguments)
     made = _made(arguments)
     made["columns"] = replace(made["columns"], slots=NONE, intent=NONE)
     read = [tokens_of(source, **made) for source in arguments.sources]
@@ -133,7 +132,6 @@ def run_prompts(arguments: argparse.Namespace) -> int:
     from edp_mx.data.prompts import prompts_for
     from edp_mx.data.text import write_json_lines
 
-    _check(arguments)
     made = _made(arguments)
     texts = chain.from_iterable(texts_of(source, **made) for source in arguments.sources)
     pairs = prompts_for(texts, seed=arguments.seed)
@@ -149,7 +147,7 @@ def run_words(arguments: argparse.Namespace) -> int:
     from edp_mx.data.lists import TEXTS, common_words, tokens_of
     from edp_mx.data.text import write_lines
 
-    _check(arguments)
+    made = _made(arguments)
     require_at_least(arguments.min_count, 1, "--min-count")
     given = [name for name in arguments.sources if Path(name).exists() and not name.endswith(TEXTS)]
     if given and not arguments.public:
@@ -157,7 +155,6 @@ def run_words(arguments: argparse.Namespace) -> int:
             f"{', '.join(given)}: words of the corpus that you train on with privacy would pass "
             "for public ones; add --public if this is another corpus, which is public"
         )
-    made = _made(arguments)
     texts = (tokens for source in arguments.sources for tokens in tokens_of(source, **made))
     texts = tqdm(texts, desc="words", unit=" utterances", unit_scale=True)
     words = common_words(texts, min_count=arguments.min_count)
@@ -173,7 +170,6 @@ def run_labels(arguments: argparse.Namespace) -> int:
     from edp_mx.data.lists import labels_in, write_labels
     from edp_mx.data.sources import named_utterances
 
-    _check(arguments)
     made = _made(arguments)
     read = (u for source in arguments.sources for u in named_utterances(source, **made))
     told = describe(tqdm(read, desc="labels", unit=" utterances", unit_scale=True))
@@ -206,12 +202,9 @@ def run_merge(arguments: argparse.Namespace) -> int:
 
 
 def _made(arguments: argparse.Namespace) -> Dict[str, Any]:
-    """Return how stand-ins are made, and corpora read."""
-    columns = columns_of(arguments.columns)
-    return {"size": arguments.size, "seed": arguments.seed, "columns": columns}
-
-
-def _check(arguments: argparse.Namespace) -> None:
+    """Return how stand-ins are made, and corpora read; refuse what cannot be made or written."""
     require_at_least(arguments.size, 1, "--size")
     require_at_least(arguments.seed, 0, "--seed")
     out_of(arguments, arguments.sources)
+    columns = columns_of(arguments.columns)
+    return {"size": arguments.size, "seed": arguments.seed, "columns": columns}
