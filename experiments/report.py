@@ -11,6 +11,7 @@ import shlex
 import sys
 from pathlib import Path
 
+from edp_mx.cli import report
 from edp_mx.runs.record import RECORDS
 from experiments.command import main
 from experiments.records import GRIDS, PERFORMANCE, TIMES
@@ -23,15 +24,12 @@ examples:
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
+    report.add_options(parser)
     add = parser.add_argument
-    add("records", nargs="*", type=Path, metavar="RECORDS",
-        help=f"records, runs, and folders of them ({RECORDS})")  # fmt: skip
     add("--times", type=Path, default=TIMES, metavar="FILE.json",
         help=f"the record of Table 2, if it is there ({TIMES})")  # fmt: skip
     add("--grids", type=Path, default=GRIDS, metavar="FILE.jsonl",
         help=f"records of the paper's grids, if they are there ({GRIDS})")  # fmt: skip
-    add("--out", type=Path, required=True, metavar="FILE.html",
-        help="the page; beside it lies FILE.md, without pictures")  # fmt: skip
     add("--performance", type=Path, default=PERFORMANCE, metavar="FILE.json",
         help=f"measured by benchmarks/performance.py, if it is there ({PERFORMANCE})")  # fmt: skip
 
