@@ -68,13 +68,6 @@ def test_an_utterance_without_a_word_is_refused_by_its_number(shown, nothing):
         edp_mx.predict(run, ["call mum", nothing])
 
 
-def test_wrong_settings_and_runs_are_refused_in_a_sentence(tmp_path):
-    with pytest.raises(edp_mx.UserError, match="settings"):
-        edp_mx.train(ROOT / "configs" / "quickstart.yaml", settings={"data.size": object()})
-    with pytest.raises(edp_mx.UserError, match="nowhere"):
-        edp_mx.attack(tmp_path / "nowhere")
-
-
 def test_the_module_has_no_other_attribute():
     with pytest.raises(AttributeError, match="trian"):
         edp_mx.trian  # noqa: B018

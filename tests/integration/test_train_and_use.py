@@ -167,14 +167,6 @@ def test_predict_speaks_to_people_and_to_programs(runs):
     for span in record["spans"]:
         assert span["text"] == " ".join(record["tokens"][span["start"] : span["end"]])
         assert 0 < span["confidence"] <= 1
-    stream = edp_mx("predict", run, "-", text='call mum\n\n{"text": "hang up", "id": 7}\n{torn\n')
-    said, empty, kept, torn = map(json.loads, stream.stdout.splitlines())
-    assert said["tokens"] == ["call", "mum"] and empty == {"error": "line 2: empty"}
-    assert kept["tokens"] == ["hang", "up"] and kept["id"] == 7
-    assert torn["error"].startswith("line 4: begins like JSON")
-    assert "4 lines in" in stream.stderr and "2 without a prediction" in stream.stderr
-    given = edp_mx("predict", run, "-", text='{"tokens": ["New York", "x"]}\n').stdout
-    assert json.loads(given)["tokens"] == ["New York", "x"]
     lines = edp_mx("predict", run, "-", "--format", "text", text="call mum\n\n").stdout
     assert len(lines.splitlines()) == 2 and lines.endswith("error: line 2: empty\n")
 
@@ -292,7 +284,7 @@ def test_a_training_that_diverges_says_so(tmp_path, is_private):
         one_sentence("lines are missing at its end", api.account, tmp_path / "run")
 
 
-@pytest.mark.parametrize("command", ["evaluate", "predict", "compare"])
+@pytest.mark.parametrize("command", ["evaluate", "predict", "compare", "watch"])
 def test_what_is_no_run_is_said(tmp_path, command):
     extra = ["x"] if command == "predict" else []
     assert "is not a run directory" in edp_mx(command, tmp_path, *extra, code=2).stderr

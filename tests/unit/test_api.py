@@ -13,6 +13,7 @@ from edp_mx import api
         (lambda: api.train(), "name the configuration"),
         (lambda: api.train("-x.yaml"), "cannot read the configuration -x.yaml"),
         (lambda: api.train("nowhere.yaml", run="-x"), r"nowhere\.yaml"),
+        (lambda: api.attack("nowhere"), "nowhere is not a run directory"),
         (lambda: api.attack("nowhere", lira="many"), "lira is 'many'; give the number"),
         (lambda: api.attack("nowhere", settings={"training.epochs": 1}), "no model is trained"),
         (lambda: api.train(QUICKSTART, settings={"name": object()}), "settings.*name: "),

@@ -85,13 +85,11 @@ def test_describe_counts_copies_and_what_is_cut(tmp_path, capsys):
     texts = ["call mum", "Call mum", "call Mum", "hang up", "hang up", "play " * 64, "play " * 65]
     lines = [{"tokens": text.split(), "slots": ["O"] * len(text.split()), "intent": "x"}
              for text in texts]  # fmt: skip
-    lines[0]["user"] = lines[3]["user"] = "ann"
     path = tmp_path / "own.jsonl"
     path.write_text("".join(json.dumps(line) + "\n" for line in lines))
     told = cli.printed(capsys, "data", "describe", str(path))
     assert "repeats: 5 utterances have the words of another one; the most frequent has 3\n" in told
     assert "cut by data.max_tokens=64: 1 utterance\n" in told
-    assert "users                     1\n" in told and "without a user            5\n" in told
     assert run("describe", str(path), "--max-tokens", "63", "--json") == 0
     facts = json.loads(capsys.readouterr().out)
     assert (facts["cut"], facts["repeats"]) == (2, {"copies": 5, "most": 3})

@@ -85,7 +85,3 @@ def test_programs_get_the_state_and_every_epoch(run):
     said = json.loads(edp_mx("watch", run.path, "--json").stdout)
     assert said["state"] == "has ended"
     assert [(row["epoch"], row["ser"]) for row in said["epochs"]] == [(1, 40.0), (2, 30.0)]
-
-
-def test_what_is_no_run_is_said(tmp_path):
-    assert "is not a run directory" in edp_mx("watch", tmp_path, code=2).stderr

@@ -36,13 +36,6 @@ def test_own_split_and_paper_split(own_corpus):
     assert again.test.tolist() == paper.split.test.tolist()
 
 
-def test_a_missing_validation_part_is_held_out_of_training(own_corpus):
-    (own_corpus / "valid.jsonl").unlink()
-    corpus = load_corpus(DataConfig(corpus="mine", path=str(own_corpus), split="own"))
-    assert [len(p) for p in (corpus.train, corpus.validation, corpus.test)] == [76, 4, 30]
-    assert {u.tokens[0] for u in corpus.validation} == {"train"}
-
-
 def test_a_subset_keeps_the_own_parts(own_corpus):
     config = DataConfig(corpus="mine", path=str(own_corpus), split="own", size=60)
     corpus = load_corpus(config)
