@@ -229,13 +229,11 @@ def _outlook(told: Any, config: Any) -> List[str]:
     if config.delta is not None:
         lines += lines_of("All of these are at δ = 1/(2n); at a smaller δ, expect worse.")
     if config.start is None:
-        lines += [
-            *lines_of(
-                "From random weights, a few thousand utterances teach hardly more than the "
-                "constant answer above. Start from a public encoder: call edp-mx checkpoint fetch "
-                "minilm, and then this again with --start-from checkpoints/minilm."
-            )
-        ]
+        lines += lines_of(
+            "From random weights, a few thousand utterances teach hardly more than the constant "
+            "answer above. Start from a public encoder: call edp-mx checkpoint fetch minilm, and "
+            "then this again with --start-from checkpoints/minilm."
+        )
     return lines
 
 
