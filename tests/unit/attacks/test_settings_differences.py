@@ -2,8 +2,6 @@
 
 from dataclasses import replace
 
-import pytest
-
 from edp_mx.attacks.settings_differences import (
     OTHER_MODEL_SETTINGS,
     OTHER_SETTINGS,
@@ -14,7 +12,6 @@ from edp_mx.attacks.settings_differences import (
 )
 from edp_mx.config import ExperimentConfig, dump_config
 from edp_mx.data.config import DataConfig
-from edp_mx.errors import UserError
 from edp_mx.models.bert import BERTConfig
 from edp_mx.runs.run_directory import RunDirectory
 from edp_mx.runtime.files import write_text
@@ -70,5 +67,3 @@ def test_of_a_shadow_run_the_model_is_told(tmp_path):
     facts = shadow_run_facts(run, run_at(tmp_path / "shadow", health))
     hidden = {"run": CONFIG.model.hidden_size, "trained": 8}
     assert facts == {"shadow family": "clc", OTHER_MODEL_SETTINGS: {"model.hidden_size": hidden}}
-    with pytest.raises(UserError, match="is a bert model, and the attacked run a clc model"):
-        shadow_run_facts(run, run_at(tmp_path / "bert", replace(CONFIG, model=BERTConfig())))
