@@ -1,4 +1,4 @@
-"""Writes utterances as JSON lines, for what reads them."""
+"""Writes utterances and other records as JSON lines, for what reads them."""
 
 import gzip
 import json
@@ -6,6 +6,12 @@ from dataclasses import replace
 from pathlib import Path
 
 from edp_mx.data.synthetic import make_utterances
+
+
+def write_records(path, records):
+    """The path, to which each record is written on a line."""
+    path.write_text("".join(json.dumps(record) + "\n" for record in records))
+    return path
 
 
 def write_jsonl(path, utterances):

@@ -3,6 +3,8 @@
 import csv
 import json
 
+from support.jsonl import write_records
+
 TURNS = [
     {"dialogue": "train/1_00000", "turn": 1, "acts": [["Restaurants_1", "REQUEST", "city", []]],
      "context": ["user: I am hungry."], "text": "In which city?"},
@@ -49,8 +51,7 @@ PERSONA_CHAT = """\
 
 
 def write_turns(path, turns=TURNS):
-    path.write_text("".join(json.dumps(turn) + "\n" for turn in turns))
-    return path
+    return write_records(path, turns)
 
 
 def write_tables(path, tables=TABLES, header=("mr", "ref")):

@@ -7,6 +7,7 @@ from functools import partial
 
 import pytest
 from support import cli
+from support.jsonl import write_records
 from support.refusals import one_sentence
 
 from edp_mx.cli import main
@@ -68,8 +69,7 @@ def test_describe_tells_counts_and_examples(tmp_path, capsys):
          "slots": ["O", "O", "O", "O"]},
         {"tokens": ["hang", "up"], "intent": "call", "slots": ["O", "O"]},
     ]  # fmt: skip
-    path = tmp_path / "own.jsonl"
-    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    path = write_records(tmp_path / "own.jsonl", lines)
     assert "sister" not in cli.printed(capsys, "data", "describe", str(path))
     told = cli.printed(capsys, "data", "describe", str(path), "--show")
     assert "  paper  1, 1, 1  (the default, 45:5:50)" in told and "  own " not in told
@@ -85,8 +85,7 @@ def test_describe_counts_copies_and_what_is_cut(tmp_path, capsys):
     texts = ["call mum", "Call mum", "call Mum", "hang up", "hang up", "play " * 64, "play " * 65]
     lines = [{"tokens": text.split(), "slots": ["O"] * len(text.split()), "intent": "x"}
              for text in texts]  # fmt: skip
-    path = tmp_path / "own.jsonl"
-    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    path = write_records(tmp_path / "own.jsonl", lines)
     told = cli.printed(capsys, "data", "describe", str(path))
     assert "repeats: 5 utterances have the words of another one; the most frequent has 3\n" in told
     assert "cut by data.max_tokens=64: 1 utterance\n" in told
@@ -152,9 +151,8 @@ def test_describe_takes_the_names_of_public_corpora_and_refuses_what_is_empty(
 def test_describe_tells_users_where_they_are_named(tmp_path, capsys):
     line = {"tokens": ["hi"], "slots": ["O"], "intent": "greet"}
     named = [{**line, "user": user} for user in ("ann", "bo", "ann", "eve", "ann")]
-    path = tmp_path / "own.jsonl"
     for lines, wanted in ((named, 0), ([*named, line], 1)):
-        path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+        path = write_records(tmp_path / "own.jsonl", lines)
         told = cli.printed(capsys, "data", "describe", str(path))
         assert "users                     3" in told
         assert "utterances per user: min 1, median 1, max 3" in told

@@ -5,6 +5,7 @@ import json
 import pytest
 from support import cli
 from support.drawn_runs import UTTERANCES, drawn_run, predicted
+from support.jsonl import write_records
 
 from edp_mx.errors import UserError
 from edp_mx.runs.trained_run import TrainedRun
@@ -22,8 +23,7 @@ def file(tmp_path_factory):
     records = [{"tokens": each.tokens, "slots": each.slots,
                 "intent": each.intent if number % 3 else "astronomy"}
                for number, each in enumerate(UTTERANCES)]  # fmt: skip
-    path.write_text("".join(f"{json.dumps(record)}\n" for record in records))
-    return path
+    return write_records(path, records)
 
 
 def report(capsys, run, file, *options):

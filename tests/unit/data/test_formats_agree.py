@@ -7,7 +7,7 @@ import json
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support.jsonl import write_jsonl
+from support.jsonl import write_jsonl, write_records
 from support.refusals import one_sentence, refused
 
 from edp_mx.data.config import DataConfig
@@ -32,11 +32,6 @@ def table(utterances, path, columns=("text", "slots", "intent"), delimiter=","):
     return path
 
 
-def lines(records, path):
-    path.write_text("".join(json.dumps(record) + "\n" for record in records))
-    return path
-
-
 def numbered(utterances, folder):
     """Hugging Face's records and what goes with them: the names of the labels."""
     tags = sorted({tag for each in utterances for tag in each.slots})
@@ -52,7 +47,7 @@ def numbered(utterances, folder):
          "ner_tags": [tags.index(tag) for tag in each.slots]}
         for each in utterances
     ]  # fmt: skip
-    return lines(records, folder / "numbered.jsonl")
+    return write_records(folder / "numbered.jsonl", records)
 
 
 def with_spans(utterance):
@@ -78,7 +73,7 @@ def test_the_same_corpus_in_each_format_reads_the_same(tmp_path):
         table(SPOKEN, tmp_path / "a.tsv", wide, "\t"): named,
         table(SPOKEN, tmp_path / "b.csv", ("tokens", "ner_tags", "label")): None,
         numbered(SPOKEN, tmp_path): names,
-        lines(map(with_spans, SPOKEN), tmp_path / "spans.jsonl"): None,
+        write_records(tmp_path / "spans.jsonl", map(with_spans, SPOKEN)): None,
     }
     for path, columns in formats.items():
         assert read_utterances(path, columns=columns) == SPOKEN, path
@@ -103,7 +98,7 @@ def test_spans_cut_words_and_touching_spans_stay_apart(tmp_path):
     record = {"text": "(to New York, ASAP!)", "intent": "go", "label": "ignored", "spans": [
         {"start": 4, "end": 12, "label": "city"}, {"start": 14, "end": 16, "label": "time"},
         {"start": 16, "end": 18, "label": "time", "id": 3}]}  # fmt: skip
-    (found,) = read_utterances(lines([record], tmp_path / "a.jsonl"))
+    (found,) = read_utterances(write_records(tmp_path / "a.jsonl", [record]))
     assert found.tokens == ("(to", "New", "York", ",", "AS", "AP", "!)")
     assert found.slots == ("O", "B-city", "I-city", "O", "B-time", "B-time", "O")
     assert found.intent == "go"
@@ -182,7 +177,7 @@ def test_a_bad_row_is_one_sentence_with_file_and_line(tmp_path, name, content, c
     ],
 )
 def test_settings_that_do_not_fit_the_records_are_refused(tmp_path, settings, names, complaint):
-    path = lines([NUMBERS], tmp_path / "a.jsonl")
+    path = write_records(tmp_path / "a.jsonl", [NUMBERS])
     if names is not None:
         (tmp_path / "names.json").write_text(json.dumps(names))
         settings = {**settings, "label_names": str(tmp_path / "names.json")}
@@ -194,7 +189,7 @@ def test_other_names_of_labels_are_another_corpus_in_the_cache(tmp_path, monkeyp
     records = [{**NUMBERS, "tokens": [word]} for word in "abcdefghijklmnopqrst"]
     config = DataConfig(
         "mine",
-        str(lines(records, tmp_path / "a.jsonl")),
+        str(write_records(tmp_path / "a.jsonl", records)),
         columns=ColumnsConfig(label_names=str(tmp_path / "names.json")),
     )
     for tag in ("B-x", "B-y"):

@@ -5,6 +5,7 @@ import json
 from collections import Counter
 
 import pytest
+from support.jsonl import write_records
 from support.refusals import one_sentence, refused
 from support.replies import PERSONA_CHAT, TRIPLES, TURNS, write_tables, write_triples, write_turns
 
@@ -281,8 +282,7 @@ def own(folder, name, keys=("prompt", "reply"), more=()):
     path = folder / name
     rows = [dict(zip(keys, row.values()), **dict(more)) for row in ROWS]
     if ".jsonl" in name:
-        path.write_text("".join(json.dumps(row) + "\n" for row in rows))
-        return path
+        return write_records(path, rows)
     return write_tables(path, [tuple(row.values()) for row in rows], tuple(rows[0]))
 
 

@@ -1,9 +1,9 @@
 """A corpus without a column of slots: read without them, with one remark, and never by mistake."""
 
-import json
 import logging
 
 import pytest
+from support.jsonl import write_records
 from support.refusals import refused
 
 from edp_mx.data.config import DataConfig, SplitConfig
@@ -15,11 +15,6 @@ from edp_mx.errors import UserError
 
 CALL = {"text": "call mum", "intent": "call"}
 SPANS = {**CALL, "spans": [{"start": 5, "end": 8, "label": "who"}]}
-
-
-def lines(path, *records):
-    path.write_text("".join(json.dumps(record) + "\n" for record in records))
-    return path
 
 
 def test_it_is_read_with_one_remark_that_names_the_columns(tmp_path, caplog):
@@ -37,7 +32,7 @@ def test_it_is_read_with_one_remark_that_names_the_columns(tmp_path, caplog):
 
 
 def test_whoever_says_that_there_are_none_is_told_nothing(tmp_path, caplog):
-    path = lines(tmp_path / "a.jsonl", CALL)
+    path = write_records(tmp_path / "a.jsonl", [CALL])
     (found,) = read_utterances(path, columns=ColumnsConfig(slots="none"))
     assert found.slots == ("O", "O") and not caplog.records
 
@@ -52,14 +47,14 @@ def test_whoever_says_that_there_are_none_is_told_nothing(tmp_path, caplog):
     ],
 )
 def test_a_column_that_looks_like_slots_is_not_passed_over(other, tmp_path):
-    path = lines(tmp_path / "a.jsonl", CALL, {**CALL, **other})
+    path = write_records(tmp_path / "a.jsonl", [CALL, {**CALL, **other}])
     refused(path, r'a\.jsonl, line 2: the key "bio" looks like slots but')
     assert len(read_utterances(path, columns=ColumnsConfig(slots="none"))) == 2
 
 
 def test_other_columns_do_not_look_like_slots(tmp_path):
     more = {"city": "Oslo", "when": "O so late", "count": 2, "tags": [], "pos": ["VB", "NN"]}
-    path = lines(tmp_path / "a.jsonl", {**CALL, **more}, {**CALL, "size": "O"})
+    path = write_records(tmp_path / "a.jsonl", [{**CALL, **more}, {**CALL, "size": "O"}])
     assert len(read_utterances(path)) == 2
 
 
@@ -71,17 +66,17 @@ def test_other_columns_do_not_look_like_slots(tmp_path):
     ],
 )
 def test_slots_are_in_all_records_or_in_none(records, told, tmp_path):
-    path = lines(tmp_path / "a.jsonl", *records)
+    path = write_records(tmp_path / "a.jsonl", records)
     refused(path, told)
     assert len(read_utterances(path, columns=ColumnsConfig(slots="none"))) == 2
 
 
 def test_parts_and_a_test_file_beside_the_corpus_do_as_its_first_record(tmp_path):
     (tmp_path / "parts").mkdir()
-    lines(tmp_path / "parts" / "train.jsonl", SPANS)
-    lines(tmp_path / "parts" / "test.jsonl", CALL)
+    write_records(tmp_path / "parts" / "train.jsonl", [SPANS])
+    write_records(tmp_path / "parts" / "test.jsonl", [CALL])
     refused(tmp_path / "parts", r"test\.jsonl, line 1: the key .*/train\.jsonl, line 1 h")
-    train = lines(tmp_path / "train.jsonl", *[SPANS] * 30)
-    test = lines(tmp_path / "test.jsonl", CALL)
+    train = write_records(tmp_path / "train.jsonl", [SPANS] * 30)
+    test = write_records(tmp_path / "test.jsonl", [CALL])
     with pytest.raises(UserError, match=r"test\.jsonl, line 1: the key .* is missing"):
         load_corpus(DataConfig("mine", str(train), split=SplitConfig(test=str(test))))

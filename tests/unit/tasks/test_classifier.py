@@ -1,11 +1,10 @@
 """The classifier by closed forms, what a frozen encoder keeps for it, and texts in pairs."""
 
-import json
-
 import mxnet as mx
 import numpy as np
 import pytest
 from scipy.special import log_softmax
+from support.jsonl import write_records
 from support.models import random_batch, tiny
 from support.refusals import one_sentence
 
@@ -85,10 +84,9 @@ def test_the_constant_answer_is_the_commonest_label():
 
 
 def test_two_texts_stand_side_by_side_with_a_separator_between(tmp_path):
-    path = tmp_path / "pairs.jsonl"
     rows = [{"premise": "it rains", "hypothesis": "dry", "label": "no"},
             {"premise": "dry", "hypothesis": "it rains", "label": "no"}]  # fmt: skip
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    path = write_records(tmp_path / "pairs.jsonl", rows)
     columns = ColumnsConfig(text="premise", second="hypothesis", slots=NONE)
     pairs = read_utterances(path, columns=columns)
     assert [each.tokens for each in pairs] == [
