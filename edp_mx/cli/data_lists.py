@@ -129,12 +129,14 @@ def run_text(arguments: argparse.Namespace) -> int:
 
 def run_prompts(arguments: argparse.Namespace) -> int:
     from edp_mx.data.lists import texts_of
+    from edp_mx.data.origin import write_sources
     from edp_mx.data.prompts import prompts_for
     from edp_mx.data.text import write_json_lines
 
     made = _made(arguments)
-    texts = chain.from_iterable(texts_of(source, **made) for source in arguments.sources)
-    pairs = prompts_for(texts, seed=arguments.seed)
+    read = [(source, list(texts_of(source, **made))) for source in arguments.sources]
+    write_sources(arguments.out, read, seed=arguments.seed)  # first, as a merged corpus does
+    pairs = prompts_for(chain.from_iterable(texts for _, texts in read), seed=arguments.seed)
     records = ({"prompt": prompt, "reply": reply} for prompt, reply in pairs)
     records = tqdm(records, desc="prompts", unit=" lines", unit_scale=True)
     count = write_json_lines(arguments.out, records)

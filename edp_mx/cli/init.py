@@ -14,6 +14,7 @@ from shlex import quote
 from typing import Any, Dict, List
 
 from edp_mx.cli.console import add_columns, columns_of, refuse_existing, require_above_zero, show
+from edp_mx.data.config import overlap
 from edp_mx.data.readers.columns_config import NONE
 from edp_mx.data.sources import STANDIN_SIZE
 from edp_mx.data.synthetic import STANDINS  # public, and at hand wherever edp_mx is
@@ -173,9 +174,9 @@ def _write(arguments: argparse.Namespace, told: Any, config: Any, out: Path) -> 
 def _refuse_private(public: List[str], corpus: Path) -> None:
     """Refuse to take words that are to be public from the private corpus."""
     for name in public:
-        if Path(name).exists() and Path(name).resolve() == corpus.resolve():
+        if Path(name).exists() and overlap(name, corpus):
             raise UserError(
-                f"--public: {name} is the corpus itself, which is private; name public text"
+                f"--public: {name} shares files with the corpus, which is private; name public text"
             )
 
 

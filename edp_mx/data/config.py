@@ -160,7 +160,7 @@ class DataConfig(Settings):
         """
         for key in ("vocabulary", "labels", "embeddings"):
             path = getattr(self, key).path
-            if path is not None and _overlap(path, corpus):
+            if path is not None and overlap(path, corpus):
                 return f"{key}.path", (
                     f"must not be {path}, because that shares files with the corpus, {corpus}, "
                     "which is private; name public text from elsewhere, or use source: train, "
@@ -174,7 +174,7 @@ class DataConfig(Settings):
         return self.split.validation if isinstance(self.split, SplitConfig) else HELD_OUT
 
 
-def _overlap(one: PathLike, other: PathLike) -> bool:
+def overlap(one: PathLike, other: PathLike) -> bool:
     """Return whether two files or folders are the same, or one of them is below the other."""
     first, second = Path(one).resolve(), Path(other).resolve()
     return first == second or first in second.parents or second in first.parents

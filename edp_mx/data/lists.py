@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from pathlib import Path
-from typing import Any, Dict, Iterable, Iterator, List, Optional, Sequence, Tuple
+from typing import Any, Dict, Iterable, Iterator, List, Optional, Sequence
 
 from edp_mx.data.description import Description
 from edp_mx.data.labels import FROM, PRIVATE, PUBLIC
@@ -12,18 +12,16 @@ from edp_mx.data.readers.assembly import split_tokens
 from edp_mx.data.readers.columns_config import ColumnsConfig
 from edp_mx.data.sources import named_utterances
 from edp_mx.data.text import lines_of
+from edp_mx.data.utterance import Utterance
 from edp_mx.runtime.files import PathLike, write_json
 
 TEXTS = (".txt", ".txt.gz")
-Text = Tuple[Sequence[str], Sequence[str], str]  # tokens, BIO tags, intent
 
 
 def texts_of(
     source: str, *, size: int, seed: int, columns: Optional[ColumnsConfig] = None
-) -> Iterator[Text]:
-    """Yield tokens, BIO tags and intent of each utterance of a corpus, or of each line of a text.
-
-    A line of a text has no tags, and "" for its intent.
+) -> Iterable[Utterance]:
+    """Yield each utterance of a corpus, or of each line of a text: without tags, and intent "".
 
     Args:
         source: a .txt or .txt.gz file with one utterance per line; else a corpus, as for
@@ -32,14 +30,13 @@ def texts_of(
         columns: which keys or columns of a corpus hold what; by default the usual ones.
     """
     if source.endswith(TEXTS):
-        return ((split_tokens(line), (), "") for line in lines_of(Path(source)))
-    read = named_utterances(source, size=size, seed=seed, columns=columns)
-    return ((utterance.tokens, utterance.slots, utterance.intent) for utterance in read)
+        return (Utterance(tuple(split_tokens(line)), (), "") for line in lines_of(Path(source)))
+    return named_utterances(source, size=size, seed=seed, columns=columns)
 
 
 def tokens_of(source: str, **made: Any) -> Iterator[Sequence[str]]:
     """Yield the tokens of `texts_of`."""
-    return (tokens for tokens, _, _ in texts_of(source, **made))
+    return (utterance.tokens for utterance in texts_of(source, **made))
 
 
 def common_words(texts: Iterable[Sequence[str]], *, min_count: int = 1) -> List[str]:

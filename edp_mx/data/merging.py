@@ -6,14 +6,13 @@ import json
 import random
 from itertools import islice
 from pathlib import Path
-from typing import Dict, Iterable, Iterator, List, NamedTuple, Optional
+from typing import Dict, Iterable, Iterator, List, NamedTuple, Optional, Tuple
 
-from edp_mx.data.config import DataConfig
-from edp_mx.data.origin import MERGED, Origin, Read, beside, sources_of, write_origin
+from edp_mx.data.origin import write_sources
 from edp_mx.data.readers import stream_utterances
 from edp_mx.data.readers.columns_config import ColumnsConfig
-from edp_mx.data.sources import find_named
-from edp_mx.data.synthetic import STANDINS, make_utterances
+from edp_mx.data.sources import find_named, is_standin
+from edp_mx.data.synthetic import make_utterances
 from edp_mx.data.text import write_lines
 from edp_mx.data.utterance import Utterance
 from edp_mx.errors import UserError
@@ -88,31 +87,22 @@ def merge(
             )
     counts: Dict[str, int] = {}
     lines: List[str] = []
-    corpora: List[Read] = []
+    read: List[Tuple[str, List[Utterance]]] = []
     for part in parts:
         chosen = _choose(part, seed, columns)
         counts[part.label] = len(chosen)
         lines += [_json_line(utterance, part.label) for utterance in chosen]
-        corpora += _read_for(part, seed, chosen)
+        read.append((part.corpus, chosen))
     random.Random(seed).shuffle(lines)
     # First: there is no merged corpus without its origin.
-    write_origin(beside(out), [Origin(Path(out).name, MERGED, corpora=tuple(corpora))])
+    write_sources(out, read, seed=seed)
     write_lines(out, lines)
     return counts
 
 
-def _read_for(part: Wanted, seed: int, chosen: List[Utterance]) -> List[Read]:
-    """The sources of a part of the merged corpus, which may have been merged itself."""
-    if part.corpus in STANDINS:
-        read = Read.of(DataConfig(corpus=part.corpus, split_seed=seed))
-        return [read.with_texts_of(chosen)]
-    path = find_named(part.corpus)
-    return [Read.at(part.label, [path]).with_texts_of(chosen), *sources_of(path)]
-
-
 def _choose(part: Wanted, seed: int, columns: Optional[ColumnsConfig]) -> List[Utterance]:
     """The distinct utterances of a corpus, or a random subset of them."""
-    if part.corpus in STANDINS:  # each utterance is a draw: the first are a random subset
+    if is_standin(part.corpus):  # each utterance is a draw: the first are a random subset
         size = part.size * _DRAWS if part.size else _MADE
         made = _distinct(make_utterances(part.corpus, size=size, seed=seed))
         chosen = list(islice(made, part.size))

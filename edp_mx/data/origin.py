@@ -6,14 +6,14 @@ import os
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Iterable, Iterator, Optional, Sequence, Tuple
+from typing import Iterable, Iterator, List, Optional, Sequence, Tuple
 
 import numpy as np
 
 from edp_mx.data.config import DataConfig
 from edp_mx.data.corpus import Corpus
 from edp_mx.data.fingerprint import fingerprint, keyed_all
-from edp_mx.data.sources import find_corpus, is_made
+from edp_mx.data.sources import find_corpus, find_named, is_made, is_standin
 from edp_mx.data.text import digest
 from edp_mx.data.utterance import Utterance
 from edp_mx.errors import UserError
@@ -143,6 +143,29 @@ def beside(path: PathLike) -> Path:
 def write_origin(path: PathLike, line: Iterable[Origin]) -> None:
     """Write a line of descent, the nearest first."""
     write_json(path, asdict(_Line(tuple(line))))
+
+
+def write_sources(
+    out: PathLike, sources: Iterable[Tuple[str, Sequence[Utterance]]], *, seed: int
+) -> None:
+    """Write, beside a file that is made of corpora, which these are, by a sample of their texts.
+
+    Args:
+        sources: the name or path of each, and what is read of it.
+        seed: of stand-ins.
+    """
+    corpora = [read for name, utterances in sources for read in _named(name, utterances, seed)]
+    write_origin(beside(out), [Origin(Path(out).name, MERGED, corpora=tuple(corpora))])
+
+
+def _named(name: str, utterances: Sequence[Utterance], seed: int) -> List[Read]:
+    """The identity of a named corpus, with its own sources where it was made of others."""
+    if is_standin(name):
+        read = Read.of(DataConfig(corpus=name, split_seed=seed))
+        return [read.with_texts_of(utterances)]
+    path = find_named(name)
+    read = Read.at(path.name.partition(".")[0], [path])
+    return [read.with_texts_of(utterances), *sources_of(path)]
 
 
 def read_origin(path: PathLike) -> Tuple[Origin, ...]:

@@ -8,8 +8,7 @@ from itertools import groupby
 from operator import itemgetter
 from typing import Iterable, Iterator, List, Sequence, Tuple
 
-from edp_mx.data.lists import Text
-from edp_mx.data.utterance import REPLY
+from edp_mx.data.utterance import REPLY, Utterance
 from edp_mx.metrics.quoted_values import quoted
 from edp_mx.metrics.spans import spans_of
 
@@ -21,7 +20,7 @@ _PUNCTUATION = ",.;:?!"
 Part = Tuple[str, int, int]  # name, start, end: tokens of a text
 
 
-def prompts_for(texts: Iterable[Text], *, seed: int) -> Iterator[Tuple[str, str]]:
+def prompts_for(texts: Iterable[Utterance], *, seed: int) -> Iterator[Tuple[str, str]]:
     """Yield a prompt and the text that it asks for, as a table-to-text model is trained on them.
 
     The values of the prompt are the slots of an utterance, in an order that is drawn. Where it has
@@ -31,16 +30,18 @@ def prompts_for(texts: Iterable[Text], *, seed: int) -> Iterator[Tuple[str, str]
     text alone. Texts that hold `<|reply|>` or fewer than two tokens are left out.
 
     Example:
-        >>> rain = (["rain", "in", "New", "York"], ["O", "O", "B-city", "I-city"], "weather")
+        >>> city = ("O", "O", "B-city", "I-city")
+        >>> rain = Utterance(("rain", "in", "New", "York"), city, "weather")
         >>> list(prompts_for([rain], seed=2))
         [('weather: city = "New York"', 'rain in New York')]
     """
     draws = random.Random(seed)
-    kept = [one for one in texts if len(one[0]) > 1 and REPLY not in one[0]]
-    words = sorted({word.strip(_PUNCTUATION) for tokens, _, _ in kept for word in tokens} - {""})
+    kept = [one for one in texts if len(one.tokens) > 1 and REPLY not in one.tokens]
+    words = sorted({word.strip(_PUNCTUATION) for one in kept for word in one.tokens} - {""})
     numbers = [word for word in words if re.search(r"\d", word)] or words
-    for tokens, tags, intent in kept:
-        parts = [(one.type, one.start, one.end) for one in spans_of(tags)]
+    for text in kept:
+        tokens = text.tokens
+        parts = [(one.type, one.start, one.end) for one in spans_of(text.slots)]
         parts = parts or _drawn_parts(len(tokens), draws)
         values, reply, end = [], [], 0
         for name, start, stop in parts:
@@ -53,7 +54,7 @@ def prompts_for(texts: Iterable[Text], *, seed: int) -> Iterator[Tuple[str, str]
             reply += [*tokens[end:start], value + behind]
             end = stop
         draws.shuffle(values)
-        yield f"{intent or 'text'}: {_listed(values)}", " ".join([*reply, *tokens[end:]])
+        yield f"{text.intent or 'text'}: {_listed(values)}", " ".join([*reply, *tokens[end:]])
 
 
 def _listed(values: List[Tuple[str, str]]) -> str:

@@ -81,7 +81,7 @@ def named_utterances(
         columns: which keys or columns hold what; by default the usual ones.
     """
     counts = Counter() if parts is None else parts
-    if not Path(name).exists() and name in STANDINS:
+    if is_standin(name):
         counts[""] += size
         return make_utterances(name, size=size, seed=seed)
     path = find_named(name)
@@ -119,6 +119,11 @@ def public_sample(config: DataConfig, path: Optional[str]) -> List[Utterance]:
         raise UserError("data: the source sample needs a path; only stand-ins can draw their own")
     seed = _SAMPLE_SEED + config.split_seed
     return list(make_utterances(config.corpus, size=STANDIN_SIZE, seed=seed))
+
+
+def is_standin(name: str) -> bool:
+    """Return whether a name is that of a stand-in; a path wins."""
+    return name in STANDINS and not Path(name).exists()
 
 
 def find_named(name: str) -> Path:

@@ -1,11 +1,15 @@
 """`edp-mx data words` and `data labels`: what they write, and what they leave alone."""
 
 import json
+from pathlib import Path
 
 import pytest
 from support.commands import edp_mx
 from support.jsonl import write_jsonl
 
+from edp_mx.data.config import DataConfig
+from edp_mx.data.corpus import load_corpus
+from edp_mx.data.origin import AtHand, sources_of
 from edp_mx.data.readers import read_utterances
 from edp_mx.data.synthetic import make_utterances
 from edp_mx.metrics.quoted_values import missing_values, quoted_values
@@ -69,6 +73,16 @@ def test_prompts_name_slots_or_drawn_words_half_of_which_are_replaced(mine, tmp_
     prompt, reply = map(" ".join, split_reply(pairs[-1].tokens))
     assert prompt.startswith("text: words = ") and set(lines[0].split()) & set(reply.split())
     assert quoted_values(prompt) and not missing_values(prompt, reply)
+
+
+def test_whoever_is_trained_on_prompts_is_known_to_have_read_their_corpus(mine):
+    """Also where the corpus lies elsewhere by then; text that is not of it is told apart."""
+    Path("text.txt").write_text("one two\nthree four\n")
+    edp_mx("data", "prompts", "mine.jsonl", "text.txt", "--out", "p.jsonl")
+    Path("mine.jsonl").rename("moved.jsonl")
+    data = DataConfig(corpus="moved", path="moved.jsonl")
+    at_hand = AtHand(data, load_corpus(data))
+    assert [at_hand.is_in(each) for each in sources_of("p.jsonl")] == [True, False]
 
 
 @pytest.mark.parametrize(

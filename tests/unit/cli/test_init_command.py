@@ -230,7 +230,8 @@ def test_a_list_of_labels_is_taken_if_it_has_all_labels(mine):
     (["mine.jsonl", "--epsilon", 0], "--epsilon is 0; it must be finite and above 0"),
     (["mine.jsonl", "--epsilon", "nan"], "--epsilon is nan; it must be finite and above 0"),
     (["mine.jsonl", "--public", "nowhere"], "nowhere: no such file or folder"),
-    (["mine.jsonl", "--public", "mine.jsonl"], "--public: mine.jsonl is the corpus itself"),
+    (["mine.jsonl", "--public", "mine.jsonl"], "--public: mine.jsonl shares files with the corpus"),
+    (["folder", "--public", "folder/train.jsonl"], "train.jsonl shares files with the corpus"),
     (["mine.jsonl", "--start-from", "nowhere"], "nowhere is not a run directory"),
     (["mine.jsonl", "--labels", "nowhere"], "cannot read nowhere"),
 ])  # fmt: skip
@@ -238,6 +239,8 @@ def test_what_cannot_be_is_one_sentence_and_writes_nothing(mine, tmp_path, optio
     (tmp_path / "empty.jsonl").write_text("")
     (tmp_path / "replies.jsonl").write_text('{"prompt": "city = Rome", "reply": "Rome, then."}')
     write_jsonl(tmp_path / "few.jsonl", mine[:2])
+    (tmp_path / "folder").mkdir()
+    write_jsonl(tmp_path / "folder" / "train.jsonl", mine)
     errors = init(*options, code=2)
     assert sentence in errors and errors.count("\n") == 1
     assert not list(tmp_path.glob("*.yaml"))
