@@ -31,8 +31,12 @@ class RunSpending(Spending):
             first_epoch: with which it goes on, from 0; what the ledger has of it counts besides.
             first_step: of that epoch, from 0.
         """
-        spent = self._file.read().entries if self.plan.release else ()
-        return guarantee_ahead(self.plan, spent, first_epoch=first_epoch, first_step=first_step)
+        if self.plan.release is None:
+            return guarantee_ahead(self.plan)
+        ledger = self._file.read()  # whose plan has α, where that is known
+        return guarantee_ahead(
+            ledger.plan, ledger.entries, first_epoch=first_epoch, first_step=first_step
+        )
 
     def end(self) -> Optional[Dict[str, Any]]:
         """Return the mark of the whole ledger, on rank 0; None without a mechanism."""

@@ -92,9 +92,11 @@ def committed_entries(
     """
     if first_epoch is None:
         first_epoch, first_step = _place_after(plan, spent)
-    known = {entry.what for entry in spent}
-    scales = [entry for entry in plan.scales_entries() if entry.what not in known]
-    entries = (*spent, *scales)
+    scales = plan.scales_entries()
+    is_there = {entry.what for entry in scales} <= {entry.what for entry in spent}
+    # Whoever was killed between its line in the ledger and α itself releases α again.
+    is_known = is_there and plan.released.layer_scales is not None
+    entries = tuple(spent) if is_known else (*spent, *scales)
     planned = tuple(_from(plan, first_epoch, first_step))
     if not planned or _fits(plan, (*entries, *planned)):
         return (*entries, *planned)

@@ -174,8 +174,12 @@ def test_a_resumed_run_may_have_room_for_a_part_of_its_first_epoch_only():
 
 def test_alpha_is_committed_from_the_start():
     plan = dataclasses.replace(STOPS, scales_source="dp_release", scales_multiplier=1.0)
-    for spent in ((), plan.entries()[:1], plan.entries()[:3]):
-        assert committed_entries(plan, spent) == plan.entries()
+    known, scales = plan.with_layer_scales([1.0]), plan.entries()[:1]
+    assert committed_entries(plan, ()) == plan.entries()
+    for spent in (scales, plan.entries()[:3]):
+        assert committed_entries(known, spent) == plan.entries()
+    # killed after α's line in the ledger, before α itself: it is released again
+    assert committed_entries(plan, scales) == (*scales, *plan.entries())
     assert guarantee(plan, ()).holds.rho.value == pytest.approx(rho_of(40) + 0.5, rel=1e-12)
 
 
