@@ -66,7 +66,7 @@ def build_training(
     brought = Brought(*brought)
     plan = plan_for(config, corpus, prepared.vocabulary, sampler, workers.size, brought=brought)
     spending = RunSpending(plan, workers, run)
-    workers.on_first(lambda: refuse_overdraft(config.privacy, run, spending, corpus.train))
+    workers.on_first(lambda: refuse_overdraft(config, run, spending, corpus.train))
     mechanism = build_mechanism(
         config, workers, prepared, sampler, flat, spending=spending, heartbeat=heartbeat
     )

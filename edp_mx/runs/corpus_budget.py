@@ -7,13 +7,14 @@ import os
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Dict, FrozenSet, Hashable, List, NamedTuple, Optional, Sequence, Set, Tuple
+from typing import Dict, FrozenSet, Hashable, List, NamedTuple, Optional, Sequence, Set
 
-from edp_mx.config import load_config
+from edp_mx.config import ExperimentConfig, load_config
+from edp_mx.data.config import DataConfig
+from edp_mx.data.sources import find_corpus, is_made
 from edp_mx.data.text import digest
 from edp_mx.data.utterance import Utterance
 from edp_mx.dp.accounting.bound import Bound
-from edp_mx.dp.accounting.config import PrivacyConfig
 from edp_mx.dp.accounting.coverage import PRIVATE_INPUTS
 from edp_mx.dp.accounting.guarantee import Guarantee
 from edp_mx.dp.accounting.together import count_together
@@ -27,12 +28,22 @@ from edp_mx.runs.spending import RunSpending
 from edp_mx.runs.trained_run import read_part
 
 logger = logging.getLogger(__name__)
-Said = Tuple[str, int]  # a user, "" if none, and the digest of a text
+
+
+class Said(NamedTuple):
+    """What somebody said: the user, "" if none, and digests of the text and of where it was read.
+
+    The text is the same in a copy of a corpus, the place is if other columns of it are read.
+    """
+
+    user: str
+    text: int
+    place: int
 
 
 @dataclass(frozen=True)
 class Spender:
-    """A training, and its training part: the user ("" if none) and the text of each utterance.
+    """A training, and its training part.
 
     Attributes:
         part: None where the corpus cannot be read, so that any record may be in it.
@@ -47,14 +58,15 @@ class Spender:
         return self.spent.release.clips.is_user
 
     @cached_property
-    def _users_and_texts(self) -> Tuple[FrozenSet[str], FrozenSet[int]]:
-        part = self.part or ()
-        return frozenset(user for user, _ in part), frozenset(text for _, text in part)
+    def _users_texts_places(self) -> List[FrozenSet[Hashable]]:
+        return list(map(frozenset, zip(*self.part or ()))) or [frozenset()] * 3
 
     def holds(self, said: Said) -> bool:
         """Return whether what somebody said is of one of its records: a user, or an utterance."""
-        (user, text), (users, texts) = said, self._users_and_texts
-        return user in users if self.is_of_users and user else text in texts
+        users, texts, places = self._users_texts_places
+        if self.is_of_users and said.user:
+            return said.user in users
+        return said.text in texts or said.place in places
 
     def shares_with(self, other: Spender) -> bool:
         """Return whether some record may be in both."""
@@ -139,7 +151,8 @@ def spender_of(run: RunDirectory, *, is_running: bool = False) -> Spender:
     if is_running:
         spent = guarantee_ahead(account.ledger.plan, account.ledger.entries)
     try:
-        part = read_part(run, load_config(run.config), "train")
+        config = load_config(run.config)
+        part = said_in(read_part(run, config, "train"), config.data)
     except UserError as error:
         logger.warning(
             "%s counts as if it held the records of all others: its training part cannot be read "
@@ -148,12 +161,16 @@ def spender_of(run: RunDirectory, *, is_running: bool = False) -> Spender:
             error,
         )
         return Spender(str(run.path), spent, None)
-    return Spender(str(run.path), spent, said_in(part))
+    return Spender(str(run.path), spent, part)
 
 
-def said_in(part: Sequence[Utterance]) -> FrozenSet[Said]:
-    """Return the user and the text of each utterance."""
-    return frozenset((one.user or "", digest(" ".join(one.tokens))) for one in part)
+def said_in(part: Sequence[Utterance], data: DataConfig) -> FrozenSet[Said]:
+    """Return who said each utterance of a part of a corpus, what, and where it was read."""
+    corpus = f"{data.corpus} {data.split_seed}" if is_made(data) else find_corpus(data).resolve()
+    return frozenset(
+        Said(one.user or "", digest(" ".join(one.tokens)), digest(f"{corpus} {one.id}"))
+        for one in part
+    )
 
 
 def count_by_record(spenders: Sequence[Spender], *, delta: float) -> List[Together]:
@@ -168,10 +185,11 @@ def count_by_record(spenders: Sequence[Spender], *, delta: float) -> List[Togeth
     """
     by_user = all(spender.is_of_users for spender in spenders)
     holders: Dict[Hashable, Set[int]] = {}
+    texts: Dict[int, int] = {}  # by the place: one of those that were read there
     for said in set().union(*(spender.part or () for spender in spenders)):
-        user, text = said
+        text = texts.setdefault(said.place, said.text)
         places = (place for place, spender in enumerate(spenders) if spender.holds(said))
-        holders.setdefault(user if by_user and user else text, set()).update(places)
+        holders.setdefault(said.user if by_user and said.user else text, set()).update(places)
     unknown = {place for place, spender in enumerate(spenders) if spender.part is None}
     counts: Dict[FrozenSet[int], int] = {}
     for found_in in holders.values():
@@ -185,23 +203,23 @@ def count_by_record(spenders: Sequence[Spender], *, delta: float) -> List[Togeth
 
 
 def refuse_overdraft(
-    privacy: PrivacyConfig, run: RunDirectory, spending: RunSpending, part: Sequence[Utterance]
+    config: ExperimentConfig, run: RunDirectory, spending: RunSpending, part: Sequence[Utterance]
 ) -> None:
     """Refuse a training that would spend too much of its corpus, with those in the same folder.
 
     Args:
-        privacy: its `corpus_budget` is the ε that any record may lose in all of them together, at
-            the δ of this run; None for no limit.
+        config: its `privacy.corpus_budget` is the ε that any record may lose in all of them
+            together, at the δ of this run; None for no limit.
         spending: of the run, which has released nothing yet, or goes on from its checkpoint.
         part: its training part.
     """
-    budget = privacy.corpus_budget
+    budget = config.privacy.corpus_budget
     if budget is None:
         return
     planned, own = spending.planned(*place_of(run.checkpoint)), run.path.resolve()
     runs = [each for each in _with_ledger_in(own.parent) if each.path.resolve() != own]
     others = [spender_of(each, is_running=each.is_in_use()) for each in runs]
-    this = Spender(str(run.path), planned, said_in(part))
+    this = Spender(str(run.path), planned, said_in(part, config.data))
     mine = [each for each in others if each.shares_with(this)]
     for other in mine:
         plan = other.spent.plan

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 from support.made_ledgers import plan_with, run_with
 
+from edp_mx.data.config import DataConfig
 from edp_mx.data.utterance import Utterance
 from edp_mx.dp.accounting.guarantee import guarantee
 from edp_mx.errors import UserError
@@ -16,8 +17,11 @@ def spender(name, unit, *said):
     """A training of a unit on utterances, each of a user who says a word."""
     per_worker = {} if unit == "micro_batch" else {"micro_batch_size": 1}
     plan = plan_with({"unit": unit, **per_worker}).with_layer_scales([1.0])
-    part = [Utterance((word,), ("O",), "x", user=user) for user, word in said]
-    return Spender(name, guarantee(plan, plan.entries()), said_in(part))
+    part = [
+        Utterance((word,), ("O",), "x", user=user, id=f"{name}/{i}")
+        for i, (user, word) in enumerate(said)
+    ]
+    return Spender(name, guarantee(plan, plan.entries()), said_in(part, DataConfig("health")))
 
 
 def found(*spenders):
@@ -47,6 +51,14 @@ def test_an_utterance_is_in_a_training_of_users_if_its_user_is_or_its_text(share
     assert of_users.shares_with(of_texts) and of_texts.shares_with(of_users)
     with pytest.raises(UserError, match="protect one user .* and one utterance"):
         found(of_users, of_texts)
+
+
+def test_a_line_that_is_read_by_other_columns_is_the_same_record():
+    """What was read of it is another text, but a training has seen the same line."""
+    first = spender("mine", "utterance", ("", "subject"), ("", "other"))
+    second = spender("mine", "utterance", ("", "body"))
+    assert first.shares_with(second) and second.shares_with(first)
+    assert found(first, second) == [(["mine", "mine"], 1, 2)]
 
 
 def test_trainings_without_a_common_record_stay_apart():
