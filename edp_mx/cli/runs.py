@@ -75,7 +75,7 @@ def run(arguments: argparse.Namespace) -> int:
     return tell(
         arguments,
         lambda: [each.as_json() for each in found],
-        lambda: list_runs(found) if found else "there is no such run",
+        lambda: list_runs(found) if found else "there is no such finished run",
     )
 
 

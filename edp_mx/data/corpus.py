@@ -90,8 +90,9 @@ def load_corpus(
         if len(getattr(corpus.split, part)) == 0:
             few = "utterances, or users," if names_users(corpus.utterances) else "utterances"
             raise UserError(
-                f"data: {config.corpus} has too few {few} ({len(corpus.utterances):,} in all): its "
-                f"{part} part is empty; add some, or set other shares by data.split"
+                f"data: {config.corpus} has too few {few} ({len(corpus.utterances):,}, of which "
+                f"{len({one.tokens for one in corpus.utterances}):,} differ): its {part} part is "
+                "empty; add some, or set other shares by data.split"
             )
     return corpus
 

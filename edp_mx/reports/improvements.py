@@ -38,9 +38,13 @@ def improvements(account: LedgerAccount) -> List[str]:
         if epsilon.log < now.log - 1e-6:
             found.append(f"{what}: epsilon {epsilon} instead of {now}{mended}")
     found += _more_noise(plan, now)
+    larger, grows = "a larger batch makes", "it grows"
+    if plan.released.unit == "micro_batch":
+        larger = "more workers, or a larger batch in more micro-batches, make"
+        grows = "their number grows"
     found.append(
-        "more workers, or a larger batch in more micro-batches, make the same noise multiplier "
-        "cost less accuracy: the noise on the mean falls as their number grows"
+        f"{larger} the same noise multiplier cost less accuracy: the noise on the mean falls as "
+        f"{grows}"
     )
     return found
 

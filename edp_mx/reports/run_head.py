@@ -16,9 +16,11 @@ from edp_mx.runs.attack_records import read_attack
 from edp_mx.runs.file_types import Privacy
 from edp_mx.runs.recount import privacy_of
 from edp_mx.runs.run_directory import RunDirectory
+from edp_mx.runtime.console_text import count_of
 from edp_mx.tasks.task import Metric
 
 GOOD, PRIVATE, LEAKS = "How good", "How private", "How much leaks"
+_LEAST_OTHERS = 100  # with fewer, a false-positive rate of 1 % allows no false alarm
 
 
 def head_of(run: RunDirectory, attacks: Optional[Sequence[AttackOutcome]] = None) -> List[Headline]:
@@ -51,10 +53,16 @@ def attacks_on(run: RunDirectory, notes: List[str]) -> List[AttackOutcome]:
 def verdict_of(result: AttackResult) -> str:
     """Return the meaning of an attack's success, in words."""
     right, found = 100 * result.auc.value, 100 * result.tpr.value
-    return (
+    said = (
         f"Somebody with the model tells members from others in {right:.0f} of 100 pairs; chance "
-        f"is 50. With one false alarm in 100 others, {found:.0f} of 100 members are found; chance "
-        f"is 1 ({result.name})."
+        f"is 50 ({result.name})."
+    )
+    if result.non_members < _LEAST_OTHERS:
+        few = count_of(result.non_members, "other")
+        return f"{said} Nobody can tell from {few} who is found at one false alarm in 100."
+    return (
+        f"{said} With one false alarm in 100 others, {found:.0f} of 100 members are found; chance "
+        "is 1."
     )
 
 

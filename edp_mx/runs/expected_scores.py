@@ -225,8 +225,9 @@ def _too_far(runs: Sequence[Measurement], wanted: Wanted) -> str:
     n, epsilon = wanted.n, wanted.epsilon
     sizes, epsilons = [each.n for each in runs], [each.epsilon for each in runs]
     if not _reaches(sizes, n, REACH_N):
+        span = " to ".join(dict.fromkeys(f"{size:,}" for size in (min(sizes), max(sizes))))
         return (
-            f"{n:,} {wanted.units} are too far from the {min(sizes):,} to {max(sizes):,} "
+            f"{n:,} {wanted.units} are too far from the {span} "
             f"utterances that were measured: nothing is told beyond a factor of {REACH_N:g}; "
             "train, and keep the record"
         )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import fnmatch
 import json
+import logging
 from pathlib import Path
 from typing import Any, Callable, Dict, Iterable, Iterator, List, NamedTuple, Sequence, Tuple
 
@@ -16,6 +17,7 @@ from edp_mx.runs.run_directory import RunDirectory
 from edp_mx.runtime.json_text import read_json
 from edp_mx.runtime.structured import structure_file, unstructure
 
+logger = logging.getLogger(__name__)
 _FIELDS = ("name", "hash", "results_version", "date", "corpus", "family", "mechanism", "delta",
            "n", "epochs", "steps", "seconds", "workers")  # fmt: skip
 
@@ -73,14 +75,23 @@ def _below(path: Path) -> Iterator[Found]:
         return
     for folder, files in walk(path):
         if "config.yaml" in files:
-            run = RunDirectory(folder)
-            if run.has("results"):
-                run.load(Results)  # refuses one that was damaged
-                yield Found(folder, record_of(run))
+            try:
+                yield from _of_run(RunDirectory(folder))
+            except UserError as error:
+                if folder == path:  # the one that was asked for
+                    raise
+                logger.warning("%s is left out: %s", folder, error)
             continue
         for name in files:
             if name == RUNS or name.endswith(".json"):
                 yield from _in_file(folder / name)
+
+
+def _of_run(run: RunDirectory) -> Iterator[Found]:
+    """A run that has ended; one whose files were damaged is refused."""
+    if run.has("results"):
+        run.load(Results)
+        yield Found(run.path, record_of(run))
 
 
 def _in_file(path: Path) -> Iterator[Found]:

@@ -56,11 +56,13 @@ class PieceGuessing(Task):
         found, by_frequency = scores["perplexity"], baseline["perplexity"]
         if found < NOTHING_LEARNED * by_frequency:
             return None
-        place = "above" if found > by_frequency else "not far below"
+        is_worse = found > by_frequency
+        place = "above" if is_worse else "not far below"
         return Shortfall(
             f"Perplexity {found:.1f} is {place} {by_frequency:.1f}, that of guessing each "
             "piece by its frequency",
-            "the model has learned little but how often each piece occurs",
+            f"the model has {'not even learned' if is_worse else 'learned little but'} how often "
+            "each piece occurs",
         )
 
 

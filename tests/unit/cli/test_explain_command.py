@@ -49,6 +49,15 @@ def shares(text, name):
     return [float(cell) / 100 for cell in re.findall(r"([\d.]+) %(?: \(no limit\))? +\|", line)]
 
 
+def test_more_workers_help_where_each_adds_noise_of_its_own_size(page):
+    """The noise on the mean of a Poisson draw is z·C/B, whatever the number of workers."""
+    micro_batches = flat(page(plan_with(), whole()))
+    assert "more workers, or a larger batch in more micro-batches, make the same" in micro_batches
+    utterances = {"unit": "utterance", "adjacency": "zero_out"}
+    text = flat(page(poisson_plan(utterances), [poisson_line(0)]))
+    assert "a larger batch makes the same noise" in text and "more workers" not in text
+
+
 def test_a_good_run(page):
     text = page(plan_with(), whole())
     assert "IN SHORT\nepsilon = 0.7" in text and "a strong guarantee" in text

@@ -21,6 +21,7 @@ from edp_mx.reports.attack_page import write_report
 from edp_mx.reports.attack_pictures import MOST_POINTS, plot_roc
 from edp_mx.reports.exposure_page import exposure_rows, write_exposure_report
 from edp_mx.reports.figures import build_figure, draw_histograms, exponent_ticks
+from edp_mx.reports.run_head import verdict_of
 from edp_mx.reports.summary import compare
 from edp_mx.runs.attack_records import attack_records_of, read_attack
 from edp_mx.runs.file_types import Privacy
@@ -51,6 +52,13 @@ def test_what_is_written_is_what_was_measured(attacked):
         values = guessed.scores[result.name]
         assert result.auc.value == pytest.approx(roc_auc_score(guessed.is_member, values))
         assert result.auc.low <= result.auc.value <= result.auc.high
+
+
+def test_few_others_tell_nothing_of_rare_false_alarms(attacked):
+    result = replace(read_attack(attacked[1]).results[0], non_members=100)
+    assert "With one false alarm in 100 others" in verdict_of(result)
+    few = verdict_of(replace(result, non_members=99))
+    assert "Nobody can tell from 99 others who is found" in few and "With one" not in few
 
 
 def test_the_numbers_of_the_pictures(attacked):

@@ -158,6 +158,15 @@ def test_runs_and_records_are_collected_once_and_filtered(tmp_path):
         one_sentence("--where", select, found, wrong)
 
 
+def test_a_damaged_run_is_left_out_with_a_remark_unless_it_was_named_itself(tmp_path, caplog):
+    for name in ("a", "b"):
+        finished_run(tmp_path / "runs" / name, made(name))
+    (tmp_path / "runs" / "a" / "results.json").write_text("{")
+    assert [each.record.name for each in collect([tmp_path / "runs"])] == ["b"]
+    assert f"{tmp_path}/runs/a is left out: " in caplog.text
+    one_sentence("results.json", collect, [tmp_path / "runs" / "a"])
+
+
 def test_a_second_run_with_the_same_settings_is_kept_beside_the_first(tmp_path):
     """The first with its attack in files of their own."""
     first, old, kept = made("a", ser=0.3), tmp_path / "old", tmp_path / "kept"
