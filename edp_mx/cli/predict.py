@@ -1,6 +1,7 @@
 """Predict labels, slots and confidences. A text is cut by the run's `data.tokenizer`.
 
-From standard input each line is an utterance, or JSON with 'text' or 'tokens', and gets one answer.
+From standard input each line is an utterance, or JSON with 'text' or 'tokens' (and 'second', where
+the model reads two texts), and gets one answer.
 """
 
 from __future__ import annotations
@@ -12,12 +13,24 @@ import sys
 import threading
 import time
 from pathlib import Path
-from typing import Any, Dict, Iterable, Iterator, List, NamedTuple, Sequence, TextIO, TypeVar
+from typing import (
+    Any,
+    Dict,
+    Iterable,
+    Iterator,
+    List,
+    NamedTuple,
+    Optional,
+    Sequence,
+    TextIO,
+    TypeVar,
+)
 
 from edp_mx.cli.console import add_overrides
 from edp_mx.data.readers.assembly import most_of_a_line
-from edp_mx.data.tokenization import Cut
+from edp_mx.data.tokenization import Cut, with_second
 from edp_mx.data.utterance import are_words
+from edp_mx.errors import UserError
 from edp_mx.runtime.console_text import count_of
 from edp_mx.runtime.json_text import NotJSON, parse_json
 from edp_mx.runtime.progress import progress_bar
@@ -36,6 +49,7 @@ examples:
   edp-mx predict RUN --json "call my parents at 0123" "refill my aspirin prescription"
   cut -f1 mine.tsv | edp-mx predict RUN -          # one utterance per line, JSON lines out
   edp-mx predict RUN - --format text < mine.txt
+  echo '{"text": "It rains.", "second": "It is dry."}' | edp-mx predict RUN -    # two texts
 
 An intent or label with less confidence than a threshold becomes "out of scope":
   edp-mx predict RUN "asdf qwer" --set threshold=0.5 temperature=1.2
@@ -112,7 +126,9 @@ def _answer_stream(trained: Any, *, as_json: bool) -> None:
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(encoding="utf-8", errors="surrogateescape", newline="\n")
     began, count, broken = time.monotonic(), 0, 0
-    requests: Iterable[Request] = read_requests(_bounded(sys.stdin), trained.tokens_of)
+    requests: Iterable[Request] = read_requests(
+        _bounded(sys.stdin), trained.tokens_of, reads_second=trained.reads_second
+    )
     if not sys.stdout.isatty():  # where the answers themselves show how far it is
         requests = progress_bar(is_first=True)(requests, "reading", None)
     for chunk in at_hand(iter(requests)):
@@ -189,14 +205,21 @@ def _bounded(stream: TextIO) -> Iterator[str]:
         yield line
 
 
-def read_requests(lines: Iterable[str], cut: Cut) -> Iterator[Request]:
-    """Yield the request of each line: text, which is `cut`, or JSON with `text` or `tokens`."""
+def read_requests(
+    lines: Iterable[str], cut: Cut, *, reads_second: Optional[bool] = None
+) -> Iterator[Request]:
+    """Yield the request of each line: text, which is `cut`, or JSON with `text` or `tokens`.
+
+    Args:
+        reads_second: see `with_second`.
+    """
     for number, line in enumerate(lines, start=1):
-        kept, tokens, error = _parse(line.lstrip("\ufeff") if number == 1 else line, cut)
+        line = line.lstrip("\ufeff") if number == 1 else line
+        kept, tokens, error = _parse(line, cut, reads_second)
         yield Request(kept, tokens, f"line {number}: {error}" if error else "")
 
 
-def _parse(line: str, cut: Cut) -> Request:
+def _parse(line: str, cut: Cut, reads_second: Optional[bool]) -> Request:
     if len(line.rstrip("\r\n")) > most_of_a_line():
         return Request({}, [], f"longer than {most_of_a_line():,} characters")
     try:
@@ -213,6 +236,10 @@ def _parse(line: str, cut: Cut) -> Request:
     text, tokens = record.get("text"), record.get("tokens")
     if tokens is None and isinstance(text, str):
         tokens = cut(text)
+    try:
+        tokens = with_second(tokens, record, cut, reads_second=reads_second)
+    except UserError as error:
+        return Request(record, [], str(error))
     if not are_words(tokens):
         return Request(record, [], 'needs a word in {"text": "…"} or {"tokens": ["…"]}')
     return Request(record, tokens)

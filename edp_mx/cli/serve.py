@@ -27,6 +27,7 @@ examples:
     http://127.0.0.1:8080/predict
   edp-mx serve exported/mine --set threshold=0.5    # by ONNX Runtime, without MXNet
   what a language model writes, as it is written, in JSON lines: {"text": "…", "stream": true}
+  two texts, of a model that reads two together: {"text": "…", "second": "…"}
   several at once: {"utterances": [{"text": "call mum"}, {"tokens": ["play", "jazz"]}]}
 """
 
@@ -54,7 +55,7 @@ def run(arguments: argparse.Namespace) -> int:
     if not 0 < arguments.timeout <= 3600:
         raise UserError(f"--timeout is {arguments.timeout:g}; it must be above 0, at most 3600")
     try:
-        from edp_mx.serving.server import build_server, cut_of, predict_of
+        from edp_mx.serving.server import build_server, cut_of, predict_of, reads_second
     except ModuleNotFoundError as error:
         raise UserError(
             f"edp-mx serve needs {error.name}: pip install 'edp_mx[serve]', or launch/setup.sh"
@@ -69,6 +70,7 @@ def run(arguments: argparse.Namespace) -> int:
         hosts=arguments.hosts,
         digits=None if arguments.full_confidences else 2,
         cut=cut_of(path),
+        reads_second=reads_second(path),
         head=_head_of(path) if _is_loopback(arguments.host) else (),
     )
     signal.signal(signal.SIGTERM, interrupt)

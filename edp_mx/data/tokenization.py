@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import re
-from typing import Callable, Dict, List
+from typing import Any, Callable, Dict, List, Mapping, Optional
+
+from edp_mx.data.utterance import are_words, joined
+from edp_mx.errors import UserError
 
 Cut = Callable[[str], List[str]]  # makes tokens of a text
 
@@ -12,3 +15,23 @@ WORD_OR_PUNCTUATION = re.compile(r"[$#]?\w+(?:['.,:/&-]\w+)*|[^\w\s]")
 TOKENIZERS: Dict[str, Cut] = {"blanks": str.split, "punctuation": WORD_OR_PUNCTUATION.findall}
 # Expressions that find the same tokens, for programs outside this package.
 PATTERNS = {"blanks": r"\S+", "punctuation": WORD_OR_PUNCTUATION.pattern}
+
+
+def with_second(
+    tokens: Any, asked: Mapping[str, Any], cut: Cut, *, reads_second: Optional[bool]
+) -> Any:
+    """Return the tokens of a request in JSON, with those of its `second` text behind them, if any.
+
+    Args:
+        reads_second: whether the model was trained on two texts; None where nobody knows. Unless it
+            was, a `second` that is no text, such as a number, is a key like any other.
+    """
+    second = asked.get("second")
+    words: Any = cut(second) if isinstance(second, str) else second
+    if reads_second is None or "second" not in asked or not are_words(tokens):
+        return tokens
+    if reads_second and are_words(words):
+        return joined(tokens, words)
+    if reads_second or are_words(words):
+        raise UserError('"second" needs a word, and a model of two texts (data.columns.second)')
+    return tokens

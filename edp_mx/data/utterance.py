@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, Dict, Tuple
+from typing import Any, Dict, List, Sequence, Tuple
 
 SEPARATOR = "[SEP]"  # the token between two texts
 REPLY = "<|reply|>"  # the token between what a language model is given and what it continues with
@@ -30,6 +30,11 @@ class Utterance:
         user = {"user": self.user} if self.user else {}
         return {"tokens": self.tokens, "slots": self.slots, "intent": self.intent, "id": self.id,
                 **user}  # fmt: skip
+
+
+def joined(first: Sequence[str], second: Sequence[str]) -> List[str]:
+    """Return the tokens of two texts that are read together."""
+    return [*first, SEPARATOR, *second]
 
 
 def are_words(tokens: Any) -> bool:

@@ -118,6 +118,11 @@ class TrainedRun:
         numbers = {k: v for k, v in changed.items() if not isinstance(v, str)}
         self.run.write("generated", {**scores, **numbers})
 
+    @property
+    def reads_second(self) -> bool:
+        """Whether it was trained on two texts together."""
+        return self.config.data.columns.second is not None
+
     def tokens_of(self, text: str) -> List[str]:
         """Cut a text into tokens as the corpus was, by `data.tokenizer`."""
         return self.config.data.tokens_of(text)

@@ -11,8 +11,9 @@ from typing import Any, AsyncIterator, Callable, Dict, Iterable, List, Optional,
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 from prometheus_client.exposition import CONTENT_TYPE_LATEST
 
-from edp_mx.data.tokenization import Cut
+from edp_mx.data.tokenization import Cut, with_second
 from edp_mx.data.utterance import are_words
+from edp_mx.errors import UserError
 from edp_mx.runtime.json_text import NotJSON, parse_json
 from edp_mx.serving.batcher import Batcher, Busy, Tokens
 from edp_mx.serving.messages import Answer, Refused, Request, as_json, busy, json_bytes
@@ -38,6 +39,7 @@ class App:
         is_everywhere: whether the address that a client has reached is such a name too.
         digits: of confidences; None for all of them.
         cut: makes tokens of a text.
+        reads_second: see `with_second`.
     """
 
     def __init__(
@@ -51,10 +53,12 @@ class App:
         is_everywhere: bool = False,
         digits: Optional[int] = 2,
         cut: Cut = str.split,
+        reads_second: Optional[bool] = None,
     ) -> None:
         self._batcher, self._page, self._seconds, self._cut = batcher, page, seconds, cut
         self._hosts = {host.strip("[]").lower() for host in (*ITSELF, *hosts)}
         self._is_everywhere, self._digits = is_everywhere, digits
+        self._reads_second = reads_second
         self._registry = CollectorRegistry()
         self._requests = Counter(
             "edp_mx_requests", "Requests.", ["path", "status"], registry=self._registry
@@ -156,7 +160,7 @@ class App:
         except NotJSON as error:
             raise Refused("400 Bad Request", "the body is not JSON") from error
         asked, is_single = _utterances_of(given)
-        tokens = [_tokens_of(each, self._cut) for each in asked]
+        tokens = [_tokens_of(each, self._cut, self._reads_second) for each in asked]
         if sum(map(len, tokens)) > MOST_TOGETHER:
             raise Refused("400 Bad Request", f"a request has at most {MOST_TOGETHER} words")
         is_streamed = is_single and isinstance(given, dict) and given.get("stream") is True
@@ -177,7 +181,7 @@ def _utterances_of(given: Any) -> Tuple[List[Any], bool]:
     return asked, False
 
 
-def _tokens_of(utterance: Any, cut: Cut) -> Tokens:
+def _tokens_of(utterance: Any, cut: Cut, reads_second: Optional[bool]) -> Tokens:
     """The tokens of one utterance: {"tokens": […]}, {"text": "…"} or the text itself."""
     tokens = utterance
     if isinstance(utterance, dict):
@@ -185,6 +189,11 @@ def _tokens_of(utterance: Any, cut: Cut) -> Tokens:
         tokens = utterance.get("text") if tokens is None else tokens
     if isinstance(tokens, str):
         tokens = cut(tokens)
+    if isinstance(utterance, dict):
+        try:
+            tokens = with_second(tokens, utterance, cut, reads_second=reads_second)
+        except UserError as error:
+            raise Refused("400 Bad Request", str(error)) from error
     if not are_words(tokens) or len(tokens) > MOST_TOKENS:
         raise Refused(
             "400 Bad Request",

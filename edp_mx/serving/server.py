@@ -10,7 +10,7 @@ from typing import Callable, Iterable, Optional, Sequence
 from edp_mx.data.tokenization import Cut
 from edp_mx.reports.headlines import Headline
 from edp_mx.reports.pages import render_page
-from edp_mx.runs.exported.exported_model import cut_of_folder, is_exported, load_model
+from edp_mx.runs.exported.exported_model import about_of, cut_of_folder, is_exported, load_model
 from edp_mx.serving.app import App
 from edp_mx.serving.batcher import Batcher, Predict
 from edp_mx.serving.connections import Server
@@ -43,6 +43,16 @@ def cut_of(path: Path) -> Cut:
     return load_config(RunDirectory.trained(path).config).data.tokens_of
 
 
+def reads_second(path: Path) -> Optional[bool]:
+    """Return whether a model was trained on two texts together; None where its folder has not."""
+    if is_exported(path):
+        return about_of(path).get("reads_second")
+    from edp_mx.config import load_config  # it has MXNet
+    from edp_mx.runs.run_directory import RunDirectory
+
+    return load_config(RunDirectory.trained(path).config).data.columns.second is not None
+
+
 def build_server(
     name: str,
     load: Callable[[], Predict],
@@ -53,6 +63,7 @@ def build_server(
     hosts: Iterable[str] = (),
     digits: Optional[int] = 2,
     cut: Cut = str.split,
+    reads_second: Optional[bool] = None,
     head: Sequence[Headline] = (),
 ) -> Server:
     """Load a model and return a server that listens.
@@ -62,7 +73,7 @@ def build_server(
         load: as for `Batcher`.
         host: where to listen; a request may ask for it by this name.
         port: 0 for any free one.
-        seconds: as for `App`, and so are `hosts`, `digits` and `cut`.
+        seconds: as for `App`, and so are `hosts`, `digits`, `cut` and `reads_second`.
         head: the numbers above the page; no ε covers scores, so that only trusted people see them.
 
     Raises:
@@ -79,6 +90,7 @@ def build_server(
         is_everywhere=_is_any(host),
         digits=digits,
         cut=cut,
+        reads_second=reads_second,
     )
     return Server(app.answer, host=host, port=port, at_end=batcher.close)
 

@@ -501,7 +501,7 @@ class Lines(Subject):
 class Echo:
     """A model that says "call" of everything."""
 
-    tokens_of = staticmethod(str.split)
+    tokens_of, reads_second = staticmethod(str.split), False
 
     def predict(self, token_lists):
         from edp_mx.data.utterance import Utterance

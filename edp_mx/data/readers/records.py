@@ -8,7 +8,7 @@ from edp_mx.data.readers.assembly import Assembler, Chunk, split_tokens, tag_chu
 from edp_mx.data.readers.columns_config import NONE
 from edp_mx.data.readers.replies import LABEL, checked_tokens
 from edp_mx.data.readers.without_slots import decide_slots, refuse_slots_elsewhere
-from edp_mx.data.utterance import SEPARATOR, Utterance
+from edp_mx.data.utterance import Utterance, joined
 from edp_mx.errors import UserError
 from edp_mx.runtime.json_text import read_json
 
@@ -86,7 +86,7 @@ class RecordReader:
                 refuse_slots_elsewhere(record, known, count=count, what=self._what, place=place)
         if "second" in names:
             second = _items(record, names["second"], {str}, place)
-            tokens, tags = [*tokens, SEPARATOR, *second], [*tags, *["O"] * (1 + len(second))]
+            tokens, tags = joined(tokens, second), [*tags, *["O"] * (1 + len(second))]
         user = record[names["user"]] if "user" in names else None
         if user is not None and not isinstance(user, str):
             raise UserError(f'{place}: "{names["user"]}" must be a string; leave it out if unknown')

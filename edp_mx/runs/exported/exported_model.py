@@ -29,10 +29,11 @@ def is_exported(path: Path) -> bool:
 
 def cut_of_folder(path: Path) -> Cut:
     """Return the function that makes tokens of a text for the model of an exported folder."""
-    return re.compile(_about(path)["token_pattern"]).findall
+    return re.compile(about_of(path)["token_pattern"]).findall
 
 
-def _about(path: Path) -> Dict[str, Any]:
+def about_of(path: Path) -> Dict[str, Any]:
+    """Return the settings of an exported folder."""
     about = read_json(path / ABOUT)
     if not isinstance(about, dict) or not {"task", "token_pattern", "intents"} <= about.keys():
         raise UserError(f"{path / ABOUT} was cut or changed; export the run again")
@@ -47,7 +48,7 @@ class ExportedModel:
     """
 
     def __init__(self, path: Path) -> None:
-        about = _about(path)
+        about = about_of(path)
         try:
             import onnxruntime
 
@@ -71,6 +72,7 @@ class ExportedModel:
                 f"{path} cannot be read ({type(error).__name__}: {said}); export the run again"
             ) from error
         self.tokens_of: Cut = self._encoder.cut
+        self.reads_second: Optional[bool] = about.get("reads_second")
 
     def set_answering(self, overrides: Sequence[str]) -> None:
         """Have it answer by other settings than its folder has, such as `threshold=0.5`."""

@@ -48,6 +48,7 @@ def about(trained: TrainedRun) -> Dict[str, Any]:
         "task": trained.task.name,
         "token_pattern": PATTERNS[data.cut],
         "max_tokens": data.max_tokens,
+        "reads_second": trained.reads_second,
     }
     if vocabulary.tokenizer is None:
         found.update(lowercase=vocabulary.lowercase, max_characters=data.max_characters)

@@ -18,7 +18,7 @@ from edp_mx.tasks.intent_slot.task import Understanding
 class Trained:
     """Says "call" of everything, and finds a slot in every word but the first."""
 
-    tokens_of = staticmethod(str.split)
+    tokens_of, reads_second = staticmethod(str.split), False
 
     def predict(self, token_lists):
         return [
@@ -31,9 +31,9 @@ class Trained:
         ]
 
 
-def answered(text, as_json=True, cut=str.split):
+def answered(text, as_json=True, cut=str.split, **more):
     """The lines that a stream gets, in whatever chunks it arrives."""
-    chunks = at_hand(read_requests(io.StringIO(text, newline="\n"), cut))
+    chunks = at_hand(read_requests(io.StringIO(text, newline="\n"), cut, **more))
     return [line for chunk in chunks for line in answers(Trained(), chunk, as_json=as_json)]
 
 
@@ -83,6 +83,27 @@ def test_the_other_keys_of_a_line_are_kept():
     assert found["intent"] == "call" and found["slots"] == ["O", "B-who"] and "error" not in found
     (found,) = map(json.loads, answered('{"id": "a", "words": "x"}'))
     assert found["id"] == "a" and found["words"] == "x" and found["error"]
+
+
+@pytest.mark.parametrize("second", ['"be quiet"', '["be", "quiet"]'])
+def test_a_second_text_is_read_where_the_model_reads_two(second):
+    line = f'{{"text": "hang up", "second": {second}, "id": 7}}'
+    (found,) = map(json.loads, answered(line, reads_second=True))
+    assert found["tokens"] == ["hang", "up", "[SEP]", "be", "quiet"] and found["id"] == 7
+    (refused,) = map(json.loads, answered(line, reads_second=False))
+    assert refused["error"].startswith('line 1: "second" needs a word, and a model of two texts')
+    (kept,) = map(json.loads, answered(line))  # by an older export, which does not say
+    assert kept["tokens"] == ["hang", "up"]
+
+
+@pytest.mark.parametrize("second", ['""', "null", "5", "[1]"])
+def test_a_second_that_is_no_text_is_a_key_unless_two_texts_are_read(second):
+    line = f'{{"text": "hang up", "second": {second}}}'
+    (refused,) = map(json.loads, answered(line, reads_second=True))
+    (kept,) = map(json.loads, answered(line, reads_second=False))
+    assert '"second" needs a word' in refused["error"] and kept["tokens"] == ["hang", "up"]
+    (alone,) = map(json.loads, answered("call mum", reads_second=True))
+    assert alone["tokens"] == ["call", "mum"]
 
 
 @settings(max_examples=30)

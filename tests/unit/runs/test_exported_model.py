@@ -14,7 +14,7 @@ import edp_mx
 from edp_mx.errors import UserError
 from edp_mx.runs.exported.exported_model import ExportedModel, load_model
 from edp_mx.runs.exported.onnx_folder import write_onnx
-from edp_mx.serving.server import build_server, cut_of, predict_of
+from edp_mx.serving.server import build_server, cut_of, predict_of, reads_second
 
 pytest.importorskip("onnxruntime", reason="pip install 'edp_mx[onnx]'")
 pytest.importorskip("onnx", reason="pip install 'edp_mx[onnx]'")
@@ -118,6 +118,16 @@ def test_it_is_served(pair):
         thread.join(60)
     answers = json.loads(found.partition(b"\r\n\r\n")[2])["predictions"]
     assert differences(predicted(trained, LINES[:9]), answers) < CLOSE
+
+
+@pytest.mark.parametrize("columns", ["{}", "{second: other}"])
+def test_it_knows_whether_two_texts_are_read_together(tmp_path, columns):
+    run, folder = tmp_path / "run", tmp_path / "out"
+    trained = drawn_run(run, "clc", f"data.columns={columns}", task="classification")
+    write_onnx(trained, folder)
+    is_read = columns != "{}"
+    assert trained.reads_second is ExportedModel(folder).reads_second is is_read
+    assert reads_second(run) is reads_second(folder) is is_read
 
 
 @pytest.fixture

@@ -44,6 +44,18 @@ def test_utterances_are_answered(port, given, expected):
     assert headers["X-Content-Type-Options"] == "nosniff"
 
 
+@pytest.mark.parametrize(("reads_second", "expected"), [
+    (True, (200, {"tokens": ["It", "rains", ".", "[SEP]", "Is", "it", "?"]})),
+    (False, (400, {"error": '"second" needs a word, and a model of two texts '
+                            "(data.columns.second)"})),
+])  # fmt: skip
+def test_a_second_text_is_read_where_the_model_reads_two(model, reads_second, expected):
+    body = json.dumps({"text": "It rains.", "second": "Is it?"})
+    with serving(model, reads_second=reads_second) as running:
+        status, _, found = send(running.port, body=body)
+    assert (status, found) == expected
+
+
 @contextmanager
 def asked_to_stream(port, text, **more):
     """The answer to it, whose lines can be read as they come."""
