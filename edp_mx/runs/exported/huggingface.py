@@ -35,13 +35,13 @@ def write_huggingface(trained: TrainedRun, out: Path) -> None:
         able = " or ".join(each.name for each in FAMILIES.values() if each.checkpoint_of)
         raise UserError(
             f"{trained.run.path} has model.family: {family.name}, and Hugging Face's layout has a "
-            f"place only for {able}; export it with --to onnx"
+            f"place only for {able}; {_elsewhere(trained)}"
         )
     part = config.trained_part
     if not part.is_merged:
         raise UserError(
             f"{trained.run.path} has model.trained: {part.name}, and Hugging Face's layout has no "
-            f"place for a {part.name}; export it with --to onnx"
+            f"place for a {part.name}; {_elsewhere(trained)}"
         )
     if has_labels:
         require_labels(trained)
@@ -73,8 +73,15 @@ def _require_defaults(trained: TrainedRun) -> None:
     if answering is not None and answering != type(answering)():
         raise UserError(
             "--set: Hugging Face's layout has no place for how this model answers; leave it out, "
-            "or export it with --to onnx"
+            f"or {_elsewhere(trained)}"
         )
+
+
+def _elsewhere(trained: TrainedRun) -> str:
+    """Return what can be done with a model instead: ONNX has no place for all of them either."""
+    if family_of(trained.config.model).graph is not None and "intents" in trained.model.heads:
+        return "export it with --to onnx"
+    return "let edp-mx predict and serve read the run itself"
 
 
 def needs_modeling(trained: TrainedRun) -> bool:
