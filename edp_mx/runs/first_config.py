@@ -6,6 +6,7 @@ import os
 import re
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from shlex import quote
 from typing import Any, Dict, NamedTuple, Optional, Tuple
 
 import numpy as np
@@ -174,6 +175,7 @@ class FirstConfig:
         """Return the file's text; its includes are relative to `out`."""
         environment = Environment(undefined=StrictUndefined, keep_trailing_newline=True)
         environment.filters["quoted"] = lambda text: quoted(str(text))
+        environment.filters["in_shell"] = lambda text: quote(str(text))
         relative = (os.path.relpath(file, out.parent) for file in self.recipe.files)
         includes = [each if _PLAIN.fullmatch(each) else quoted(each) for each in relative]
         template = environment.from_string(_TEMPLATE.read_text(encoding="utf-8"))

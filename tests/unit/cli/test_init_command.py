@@ -2,6 +2,7 @@
 
 import json
 import re
+import shlex
 import shutil
 from dataclasses import replace
 from pathlib import Path
@@ -296,6 +297,11 @@ def test_a_name_with_marks_of_yaml_is_read_as_it_is(mine):
     Path("mine.jsonl").rename("a #b: [c].jsonl")
     Path("x, y").mkdir()
     init("a #b: [c].jsonl", "--out", 'x, y/é \'"1e3".yaml')
+    head = Path('x, y/é \'"1e3".yaml').read_text().replace("\\\n#", "").splitlines()
+    commands = [shlex.split(line[2:]) for line in head if line.startswith("#   ")]
+    assert [command[2] for command in commands] == ['x, y/é \'"1e3".yaml'] * 3
+    assert [command[-1] for command in commands[1:]] == [
+        'runs/é \'"1e3"', 'runs/é \'"1e3"_without_privacy']  # fmt: skip
     config = load_config('x, y/é \'"1e3".yaml')
     assert (config.name, config.data.path) == ("a #b: [c]", "a #b: [c].jsonl")
     assert config.data.labels.path == 'x, y/é \'"1e3".labels.json'
