@@ -131,8 +131,9 @@ def layout_of(path: Path, settings: Mapping[str, Any]) -> Layout:
     """Return the layout that a `config.json` names; one that names none is BERT's."""
     kind = settings.get("model_type", "bert")
     if not isinstance(kind, str) or kind not in LAYOUTS:
+        more = "; model.checkpoint takes a GPT-2's folder as it is, with model.family: gpt2"
         raise UserError(
             f"{path}: model_type is {kind!r}; only {', '.join(LAYOUTS)} can be read, of which the "
-            "last two become the BERT that computes the same"
+            f"last two become the BERT that computes the same{more if kind == 'gpt2' else ''}"
         )
     return LAYOUTS[kind]
