@@ -198,10 +198,11 @@ def encode_part(
     if encoded.num_cut:
         logger.warning(
             "%d of %d %s utterances are longer than data.max_tokens or data.max_pieces: their "
-            "ends are cut off, and slots there count as missed; a prompt loses its beginning",
+            "ends are cut off%s; a prompt loses its beginning",
             encoded.num_cut,
             len(encoded),
             part,
+            ", and slots there count as missed" if TASKS[config.task].has_slots else "",
         )
     return encoded
 

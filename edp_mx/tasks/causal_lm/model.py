@@ -74,8 +74,8 @@ class CausalLM(TaskModel):
         """See `TaskModel`: what comes behind a text, as `answering` says."""
         assert vocabulary.tokenizer is not None
         text_of = vocabulary.tokenizer.text_of
-        step, heard = self.encoder.step, self.heard
-        if heard is not None and len(asked) == 1 and self.answering.beams == 1:
+        step, heard = self.encoder.step, self.heard if len(asked) == 1 else None
+        if heard is not None and self.answering.beams == 1:
             tokens = asked[0].tokens
             step = told(step, lambda ids: heard(Continued(tokens, text_of(ids))))
         for batch in batches:
@@ -92,7 +92,10 @@ class CausalLM(TaskModel):
                 )
                 for row, ids in zip(rows, found):
                     index = int(batch.indices[row])
-                    yield index, Continued(asked[index].tokens, text_of(ids))
+                    answer = Continued(asked[index].tokens, text_of(ids))
+                    if heard is not None:
+                        heard(answer)  # with the last piece, behind which no step was made
+                    yield index, answer
 
     def _guess(self, batch: Batch) -> Tuple[np.ndarray, mx.nd.NDArray, mx.nd.NDArray]:
         """Return the predicted pieces, −1 at padding, their losses and the likeliest pieces there.

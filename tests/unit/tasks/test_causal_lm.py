@@ -22,13 +22,15 @@ from support.prescribed import taken
 from edp_mx.config import ExperimentConfig
 from edp_mx.data.batching import Batch, PieceInputs
 from edp_mx.data.byte_level_bpe import ByteLevelBPE
+from edp_mx.data.config import DataConfig
 from edp_mx.data.encoding import encode, evaluation_batches
 from edp_mx.data.utterance import REPLY, SEPARATOR, Utterance
 from edp_mx.data.vocabulary import Vocabulary
 from edp_mx.errors import UserError
 from edp_mx.models.bert import BERTConfig
 from edp_mx.models.gpt2.config import GPT2Config
-from edp_mx.runs.build import model_for
+from edp_mx.runs.build import encode_part, model_for
+from edp_mx.tasks.causal_lm.decoding import Decoding
 from edp_mx.tasks.causal_lm.model import CausalLM
 from edp_mx.tasks.causal_lm.scores import predicted, score_frequencies, score_pieces
 from tests.unit.dp.privacy.ghost.test_clipping import assert_same_sum, by_loop, ghost_for
@@ -187,6 +189,25 @@ def test_guessing_by_frequency_is_that_of_counted_shares(generator):
     assert found.perplexity == pytest.approx(expected, rel=1e-9)
     assert found.piece_accuracy == pytest.approx(max(shares.values()))
     assert found.pieces == len(spoken)
+
+
+@pytest.mark.parametrize(("beams", "most"), [(1, 1), (1, 5), (3, 5)])
+def test_what_is_told_while_it_is_written_ends_with_all_of_it(beams, most):
+    model, said = model_of(), []
+    model.answering, model.heard = Decoding(beams=beams, max_pieces=most), said.append
+    asked = [Utterance(("ab", "cab"), ("O", "O"), "")]
+    batches = evaluation_batches(encode(asked, VOCABULARY, max_pieces=24), 1)
+    ((_, answer),) = model.answers(batches, asked, VOCABULARY)
+    assert said[-1] == answer and answer.text
+    assert all(answer.text.startswith(part.text.rstrip("\ufffd")) for part in said)
+
+
+@pytest.mark.parametrize("task", ["causal_lm", "intent_slot"])
+def test_slots_that_are_cut_off_are_missed_where_there_are_any(task, caplog):
+    config = ExperimentConfig(task=task, data=DataConfig(max_pieces=3))
+    encode_part(config, [Utterance(("ab",) * 9, ("O",) * 9, "")], VOCABULARY, "given")
+    assert "their ends are cut off" in caplog.text
+    assert ("slots" in caplog.text) == (task == "intent_slot")
 
 
 def test_a_model_that_reads_both_ways_is_refused():
