@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import islice
 from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Tuple
 
@@ -16,7 +17,8 @@ from edp_mx.dp.accounting.entries import Entry
 from edp_mx.dp.accounting.guarantee import Guarantee, guarantee
 from edp_mx.dp.accounting.lognumber import exp_of
 from edp_mx.dp.accounting.plan import Plan, refuse_other_sizes
-from edp_mx.dp.privacy.build_clipping import clipping_that_fits
+from edp_mx.dp.given import arrays_of, refuse_arguments, refuse_without_items
+from edp_mx.dp.privacy.build_clipping import TRIED, clipping_that_fits
 from edp_mx.dp.privacy.flat import FlatGradients
 from edp_mx.dp.privacy.layer_scales import scales_by_size, settle_scales
 from edp_mx.dp.privacy.layers import layers_of, refuse_unsafe, try_out
@@ -95,6 +97,8 @@ class PrivateTraining:
         users: Optional[Sequence[Any]] = None,
         max_examples_per_user: Optional[int] = None,
     ) -> None:
+        named = (optimizer, dict(optimizer_params or {}))
+        refuse_arguments(net, plan, *named, chunk_size=chunk_size, seed=seed)
         release = plan.release
         if release is None or plan.seed_is_fixed or plan.private_inputs:
             raise UserError("this plan is of a run of edp-mx; take one from make_plan")
@@ -106,12 +110,11 @@ class PrivateTraining:
             )
         refuse_unsafe(net)
         self.net, self.plan, self.epoch = net, plan, 0
-        self._loss, self._optimizer = loss, (optimizer, dict(optimizer_params or {}))
+        self._loss, self._optimizer = loss, named
         self._folder = TrainingFolder(folder)
         self._batchify = batchify_fn or default_batchify_fn
-        self._chunk_size, self._seed = chunk_size, seed
+        self._chunk_size, self._seed, self._most = chunk_size, seed, max_examples_per_user
         self._users = None if users is None else np.unique(users, return_inverse=True)[1]
-        self._most = max_examples_per_user
         self._dataset: Any = None
         self._entries = _entries_in(self._workers.on_first(self._folder.spent))
         self._drawn: Optional[PrivateBatch] = None
@@ -128,7 +131,12 @@ class PrivateTraining:
             epochs: how many epochs to go on for.
         """
         if self._dataset is None:
-            self._prepare(dataset)
+            refuse_without_items(dataset)
+            try:
+                self._prepare(dataset)
+            except BaseException:
+                self._dataset = None  # a call after the mending begins anew
+                raise
         elif dataset is not self._dataset:
             raise UserError("batches() was given another data set than before: make a new training")
         end = self.plan.epochs if epochs is None else min(self.epoch + epochs, self.plan.epochs)
@@ -185,8 +193,9 @@ class PrivateTraining:
         """Deal the data, build mechanism and sampler of the plan; go on from a checkpoint."""
         self._dataset = dataset
         self._sampler = self._dealt(len(dataset))
-        first = self._batch_of(np.arange(min(2, len(dataset))))
-        try_out(self.net, lambda: self._loss_of(first))
+        records = np.arange(min(TRIED, len(dataset)))
+        first = [self._batch_of(records[i : i + 2]) for i in range(0, len(records), 2)]
+        try_out(self.net, [partial(self._loss_of, batch) for batch in first])
         broadcast_weights(self.net, self._workers)
         flat = FlatGradients(layers_of(self.net))
         by_size = self.plan.scales_source == "sqrt_dim"
@@ -246,11 +255,7 @@ class PrivateTraining:
 
     def _batch_of(self, records: np.ndarray) -> Tuple[int, Sequence[mx.nd.NDArray]]:
         """The number of some records, and their arrays."""
-        arrays = self._batchify([self._dataset[int(record)] for record in records])
-        if not isinstance(arrays, (list, tuple)) or len(arrays) < 2:
-            raise UserError("an item of the data set must be (input, …, label)")
-        context = self.net.collect_params().list_ctx()[0]
-        return len(records), [mx.nd.array(a, ctx=context, dtype=a.dtype) for a in arrays]
+        return len(records), arrays_of(self._dataset, records, self._batchify, self.net)
 
     def _loss_of(self, batch: Tuple[int, Sequence[mx.nd.NDArray]]) -> mx.nd.NDArray:
         """The losses of a batch, one per record."""

@@ -13,6 +13,7 @@ from edp_mx.dp.accounting.plan import Plan
 from edp_mx.dp.checkpoint_file import newest_mark
 from edp_mx.dp.spending import AnyLedger, Spending, UnwrittenLedger
 from edp_mx.dp.state import RunState
+from edp_mx.errors import UserError
 from edp_mx.runtime.distributed import Workers
 
 
@@ -43,7 +44,12 @@ class TrainingFolder:
 
     def spent(self) -> List[Dict[str, Any]]:
         """Return the lines that a training has left there, as `Spending.entries` does."""
-        if self._path is None or not (self._path / LEDGER).exists():
+        if self._path is None:
+            return []
+        for path in (self._path, *self._path.parents):
+            if path.exists() and not path.is_dir():
+                raise UserError(f"folder={str(self._path)!r}: {path} is a file; give a folder")
+        if not (self._path / LEDGER).exists():
             return []
         return [entry.to_dict() for entry in read_ledger(self._path / LEDGER).entries]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass
-from typing import Callable, Dict, Iterator, List, Set, Tuple
+from typing import Callable, Dict, Iterator, List, Sequence, Set, Tuple
 
 import mxnet as mx
 import numpy as np
@@ -94,18 +94,26 @@ def refuse_unsafe(network: gluon.Block) -> None:
         raise UserError("the network has no trainable parameter")
 
 
-def try_out(network: gluon.Block, loss: Callable[[], mx.nd.NDArray]) -> None:
+def try_out(network: gluon.Block, losses: Sequence[Callable[[], mx.nd.NDArray]]) -> None:
     """Settle the shapes that Gluon has left open; refuse a network whose passes write parameters.
 
     A running mean of what it saw would be part of the trained network, and no noise would be on it.
-    MXNet writes that of a BatchNorm in the backward pass.
+    MXNet writes that of a BatchNorm in the backward pass. Losses or gradients that are not finite,
+    of which nothing can be learned, are refused, too.
     """
     with autograd.predict_mode():
-        loss()
+        losses[0]()
     before = _digests(network)
-    with autograd.record():
-        made = loss()
-    made.backward()
+    for loss in losses:
+        with autograd.record():
+            made = loss()
+        made.backward()
+        trained = (p.grad() for p in network.collect_params().values() if p.grad_req != "null")
+        if not all(np.isfinite(array.asnumpy()).all() for array in (made, *trained)):
+            raise UserError(
+                "the loss of the first examples or its gradient is not finite: look for NaN and "
+                "infinity in their inputs and labels, in the weights and in the loss"
+            )
     after = _digests(network)
     for name, parameter in network.collect_params().items():
         if after[name] != before[name]:

@@ -4,6 +4,7 @@ import logging
 from dataclasses import replace
 from itertools import islice
 
+import mxnet as mx
 import numpy as np
 import pytest
 from mxnet import autograd, gluon, nd
@@ -304,6 +305,84 @@ def test_what_cannot_be_trained_says_why(case, generator):
     with pytest.raises(UserError) as caught:
         next(training(ready(make(), generator), **wrong).batches(vectors(generator)))
     assert complaint in str(caught.value)
+
+
+def rows(generator, fill):
+    """The examples of `vectors` as a list, whose rows a function makes others."""
+    return [(fill(i, row), label) for i, (row, label) in enumerate(zip(*vectors(generator)._data))]
+
+
+NO_BATCH = "batchify_fn must make arrays of numbers of one shape"
+NOT_FINITE = "the loss of the first examples or its gradient is not finite"
+DATA_SETS = {
+    "NaN behind a relu": (lambda i, row: row * np.nan if i == 5 else row, NOT_FINITE),
+    "rows of two lengths": (lambda i, row: row[: 3 + i % 2], NO_BATCH),
+    "lists of two lengths": (lambda i, row: row.tolist()[: 3 + i % 2], NO_BATCH),
+    "arrays of two lengths": (lambda i, row: nd.array(row[: 3 + i % 2]), NO_BATCH),
+    "texts": (lambda i, row: f"text {i}", NO_BATCH),
+    "objects": (lambda i, row: [object()], NO_BATCH),
+}
+
+
+@pytest.mark.filterwarnings("ignore:Creating an ndarray from ragged")
+@pytest.mark.parametrize("case", DATA_SETS)
+def test_data_that_nothing_is_learned_from_are_refused_before_the_ledger(case, generator, tmp_path):
+    fill, complaint = DATA_SETS[case]
+    private = training(ready(mlp(), generator), noise_multiplier=1.0, folder=tmp_path / "kept")
+    one_sentence(complaint, next, private.batches(rows(generator, fill)))
+    assert not (tmp_path / "kept").exists()
+    next(private.batches(vectors(generator)))  # with data that were mended
+
+
+def test_a_loss_that_is_not_finite_is_refused(generator):
+    for factor in (np.nan, np.inf):
+        private = training(ready(mlp(), generator), loss=lambda *a, by=factor: LOSS(*a) * by)
+        one_sentence(NOT_FINITE, next, private.batches(vectors(generator)))
+
+
+@pytest.mark.parametrize("wrap", [lambda data: gluon.data.DataLoader(data, BATCH), iter])
+def test_what_has_no_items_is_no_data_set(wrap, generator):
+    private = training(ready(mlp(), generator))
+    one_sentence("give it the data set itself", next, private.batches(wrap(vectors(generator))))
+
+
+def test_a_network_without_weights_is_refused_until_it_has_them(generator):
+    dataset, private = vectors(generator), training(mlp())
+    one_sentence(r"call net.initialize\(\) before", next, private.batches(dataset))
+    ready(private.net, generator)
+    assert np.isfinite(private.step(next(private.batches(dataset))))
+
+
+@pytest.mark.parametrize(
+    "wrong, complaint",
+    [
+        ({"plan": {"epochs": 1}}, "plan is a dict: give what make_plan returns"),
+        ({"net": [mlp]}, "net is a list: give a network of Gluon"),
+        ({"optimizer": "adamm"}, "optimizer 'adamm' .*a name that MXNet knows"),
+        ({"optimizer_params": {"lerning_rate": 1}}, "lerning_rate.*settings of that optimizer"),
+        ({"optimizer": "sgd", "optimizer_params": {"beta1": 1}}, "beta1.*settings of that optim"),
+        ({"seed": 1.5}, "seed is 1.5; it must be a whole number from 0"),
+        ({"seed": -1}, "seed is -1; it must be a whole number from 0"),
+        ({"chunk_size": 0}, "chunk_size is 0; it must be a whole number from 1"),
+        ({"folder": "a file"}, "folder='a file': a file is a file; give a folder"),
+        ({"folder": "a file/below"}, "folder='a file/below': a file is a file; give a folder"),
+    ],
+)
+def test_arguments_of_another_kind_are_refused(wrong, complaint, generator, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "a file").touch()
+    plan = edp_mx.make_plan(num_examples=N, epochs=1, batch_size=BATCH, noise_multiplier=1.0)
+    settings = {"net": ready(mlp(), generator), "loss": LOSS, "plan": plan, **wrong}
+    one_sentence(complaint, edp_mx.PrivateTraining, **settings)
+
+
+def test_settings_that_numpy_or_the_program_made_are_taken(generator):
+    plan = edp_mx.make_plan(num_examples=N, epochs=1, batch_size=BATCH, noise_multiplier=1.0)
+    private = edp_mx.PrivateTraining(
+        ready(mlp(), generator), LOSS, plan=plan, optimizer=mx.optimizer.SGD(learning_rate=0.1),
+        seed=np.int64(3), chunk_size=np.int64(4),
+    )  # fmt: skip
+    private.step(next(private.batches(vectors(generator))))
 
 
 def test_items_without_a_label_are_refused(generator):

@@ -1,0 +1,70 @@
+"""What a program gives the library, refused in a sentence before anything is written or trained."""
+
+from __future__ import annotations
+
+from typing import Any, Callable, Dict, List, Sequence
+
+import mxnet as mx
+import numpy as np
+from mxnet import gluon
+
+from edp_mx.dp.accounting.plan import Plan
+from edp_mx.errors import UserError
+
+
+def refuse_arguments(
+    net: Any, plan: Any, optimizer: Any, settings: Dict[str, Any], *, chunk_size: Any, seed: Any
+) -> None:
+    """Refuse arguments of another kind than `PrivateTraining` takes.
+
+    Of an optimizer, a name that MXNet does not know, and settings that it does not have.
+    """
+    if not isinstance(net, gluon.Block):
+        raise UserError(f"net is a {type(net).__name__}: give a network of Gluon, a gluon.Block")
+    if not isinstance(plan, Plan):
+        raise UserError(f"plan is a {type(plan).__name__}: give what make_plan returns")
+    for name, value, least in (("chunk_size", chunk_size, 1), ("seed", seed, 0)):
+        is_whole = isinstance(value, (int, np.integer)) and not isinstance(value, bool)
+        if not is_whole or value < least:
+            raise UserError(f"{name} is {value!r}; it must be a whole number from {least}")
+    try:
+        if not isinstance(optimizer, mx.optimizer.Optimizer):
+            mx.optimizer.create(optimizer, **settings)
+    except (AssertionError, AttributeError, TypeError, ValueError) as error:
+        raise UserError(
+            f"the optimizer {optimizer!r} cannot be made with optimizer_params={settings!r} "
+            f"({error}): give a name that MXNet knows, and settings of that optimizer"
+        ) from error
+
+
+def refuse_without_items(dataset: Any) -> None:
+    """Refuse what has no length or no items by number, such as a `DataLoader`."""
+    if not (hasattr(dataset, "__len__") and hasattr(dataset, "__getitem__")):
+        raise UserError(
+            f"batches() was given a {type(dataset).__name__}: give it the data set itself, which "
+            "has a length and items; the batches are drawn here, by no DataLoader or generator"
+        )
+
+
+def arrays_of(
+    dataset: Any, records: np.ndarray, batchify: Callable[[List[Any]], Any], net: gluon.Block
+) -> Sequence[mx.nd.NDArray]:
+    """Return the arrays of a batch of some items of the data set, where the network is."""
+    try:
+        context = net.collect_params().list_ctx()[0]
+    except RuntimeError as error:
+        raise UserError(f"call net.initialize() before batches() ({error})") from error
+    items = [dataset[int(record)] for record in records]
+    try:
+        arrays = batchify(items)
+        if not isinstance(arrays, (list, tuple)) or len(arrays) < 2:
+            raise UserError("an item of the data set must be (input, …, label)")
+        made = [mx.nd.array(a, ctx=context, dtype=a.dtype) for a in arrays]
+        for array in made:
+            array.wait_to_read()  # MXNet looks at the shapes that it stacks only then
+        return made
+    except (AttributeError, KeyError, TypeError, ValueError, mx.MXNetError) as error:
+        raise UserError(
+            f"{len(items)} items of the data set make no batch ({type(error).__name__}): "
+            "batchify_fn must make arrays of numbers of one shape, for instance by padding"
+        ) from error
