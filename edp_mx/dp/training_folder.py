@@ -60,7 +60,15 @@ class TrainingFolder:
         found = PrivateState.resume(self._path / "checkpoint.npz", workers)
         if found is None:
             return 0
-        found.restore(net, trainer, self._path / "checkpoint.npz")
+        try:
+            found.restore(net, trainer, self._path / "checkpoint.npz")
+        except UserError as error:
+            if set(found.weights) == set(net.collect_params()):
+                raise
+            raise UserError(
+                f"{error}, or its blocks got other automatic names: give them a prefix, so that "
+                "they have the same names at a second start in one process"
+            ) from error
         return found.epochs
 
     def save(

@@ -385,6 +385,17 @@ def test_settings_that_numpy_or_the_program_made_are_taken(generator):
     private.step(next(private.batches(vectors(generator))))
 
 
+def test_other_automatic_names_at_a_second_start_are_explained(generator, tmp_path):
+    settings = {"noise_multiplier": 1.0, "folder": tmp_path}
+    for batch in (first := training(ready(nn.Dense(3), generator), **settings)).batches(
+        dataset := vectors(generator)
+    ):
+        first.step(batch)
+    again = training(ready(nn.Dense(3), generator), **settings)
+    for _ in range(2):  # nor does a second call train what was not restored
+        one_sentence("automatic names: give them a prefix", next, again.batches(dataset))
+
+
 def test_items_without_a_label_are_refused(generator):
     dataset = gluon.data.ArrayDataset(generator.normal(size=(N, 4)).astype("float32"))
     with pytest.raises(UserError, match=r"must be \(input, …, label\)"):
