@@ -52,7 +52,8 @@ def clipping_that_fits(
             of which the first few are tried. Nothing of them is released but whether it fits.
 
     Returns:
-        The clipping, of one kind on all workers, and why it is not ghost clipping, if it should be.
+        The clipping, of one kind on all workers, and why it is not ghost clipping, if it should be
+        (in the words of the library, which has no key privacy.clipping).
     """
     loss_of, batch_of, num_records = try_on
     refusal = ""
@@ -66,4 +67,5 @@ def clipping_that_fits(
     refusals = [each for each in workers.gather(refusal) if each]
     if not refusals:
         return clipping, ""
-    return clipping_for("loop", release, flat, network, chunk_size=1), refusals[0]
+    refusal = refusals[0].replace("set privacy.clipping: loop", 'give make_plan clipping="loop"')
+    return clipping_for("loop", release, flat, network, chunk_size=1), refusal

@@ -312,6 +312,18 @@ def rows(generator, fill):
     return [(fill(i, row), label) for i, (row, label) in enumerate(zip(*vectors(generator)._data))]
 
 
+class Fits(gluon.HybridBlock):
+    """A parameter that two operators read, which ghost clipping has no rule for."""
+
+    def __init__(self):
+        super().__init__(prefix="fits_")
+        self.weight = self.params.get("weight", shape=(3, 4))
+
+    def hybrid_forward(self, F, x, weight):
+        made = F.FullyConnected(x, weight, no_bias=True, num_hidden=3)
+        return made + F.FullyConnected(x * x, weight, no_bias=True, num_hidden=3)
+
+
 NO_BATCH = "batchify_fn must make arrays of numbers of one shape"
 NOT_FINITE = "the loss of the first examples or its gradient is not finite"
 DATA_SETS = {
@@ -383,6 +395,13 @@ def test_settings_that_numpy_or_the_program_made_are_taken(generator):
         seed=np.int64(3), chunk_size=np.int64(4),
     )  # fmt: skip
     private.step(next(private.batches(vectors(generator))))
+
+
+def test_a_warning_of_the_loop_names_the_argument_of_the_library(generator, caplog):
+    private = training(ready(Fits(), generator))
+    next(private.batches(vectors(generator)))
+    (warned,) = [r.getMessage() for r in caplog.records if r.levelno >= logging.WARNING]
+    assert 'give make_plan clipping="loop"' in warned and "privacy." not in warned
 
 
 def test_other_automatic_names_at_a_second_start_are_explained(generator, tmp_path):
