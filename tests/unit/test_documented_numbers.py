@@ -80,7 +80,9 @@ def sources_of(names):
             key = words.split("+")[0] or "page"
             sources.append(("", {key: [float(each[1].replace(",", "")) for each in numbers]}))
             continue
-        found = [said_by(record) for record in RUNS if name_of(record).startswith(name)]
+        named = [record for record in RUNS if name_of(record).startswith(name)]
+        distinct = {(one.hash, str(one.test)): one for one in reversed(named)}  # as in Table 1
+        found = list(map(said_by, distinct.values()))
         for attack in ATTACKS:  # on a run of which no record is left
             if attack.run not in IDS and name_of_attacked(attack).startswith(name):
                 found.append(("", said_by_attacks([attack])))
