@@ -39,7 +39,7 @@ def improvements(account: LedgerAccount) -> List[str]:
             found.append(f"{what}: epsilon {epsilon} instead of {now}{mended}")
     found += _more_noise(plan, now)
     larger, grows = "a larger batch makes", "it grows"
-    if plan.released.unit == "micro_batch":
+    if plan.released.clips.is_mean:
         larger = "more workers, or a larger batch in more micro-batches, make"
         grows = "their number grows"
     found.append(
