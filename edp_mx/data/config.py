@@ -169,6 +169,11 @@ class DataConfig(Settings):
         return None
 
     @property
+    def reads_second(self) -> bool:
+        """Whether an utterance is made of two texts."""
+        return self.columns.second is not None
+
+    @property
     def held_out(self) -> float:
         """The share of a training part that is held out where there is no validation part."""
         return self.split.validation if isinstance(self.split, SplitConfig) else HELD_OUT

@@ -121,7 +121,7 @@ class TrainedRun:
     @property
     def reads_second(self) -> bool:
         """Whether it was trained on two texts together."""
-        return self.config.data.columns.second is not None
+        return self.config.data.reads_second
 
     def tokens_of(self, text: str) -> List[str]:
         """Cut a text into tokens as the corpus was, by `data.tokenizer`."""

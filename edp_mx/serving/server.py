@@ -50,7 +50,7 @@ def reads_second(path: Path) -> Optional[bool]:
     from edp_mx.config import load_config  # it has MXNet
     from edp_mx.runs.run_directory import RunDirectory
 
-    return load_config(RunDirectory.trained(path).config).data.columns.second is not None
+    return load_config(RunDirectory.trained(path).config).data.reads_second
 
 
 def build_server(
