@@ -14,6 +14,7 @@ from edp_mx.dp.accounting.coverage import MASKS, SUMS
 
 SMALLEST_FACTOR = 2.0**-100  # far above float32's smallest normal number, even once divided
 STABILITY = 0.01  # γ of automatic clipping
+TAKE_LOOP = "set privacy.clipping: loop"  # where ghost clipping cannot be had
 
 
 def clip_factors(norms: np.ndarray, *, max_norm: float) -> np.ndarray:

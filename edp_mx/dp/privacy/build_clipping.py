@@ -8,7 +8,7 @@ import mxnet as mx
 import numpy as np
 from mxnet import gluon
 
-from edp_mx.dp.accounting.clippings import CLIPPINGS
+from edp_mx.dp.accounting.clippings import CLIPPINGS, TAKE_LOOP
 from edp_mx.dp.accounting.release import Release
 from edp_mx.dp.privacy.flat import FlatGradients
 from edp_mx.dp.privacy.ghost.check import refuse_wrong_on
@@ -67,5 +67,5 @@ def clipping_that_fits(
     refusals = [each for each in workers.gather(refusal) if each]
     if not refusals:
         return clipping, ""
-    refusal = refusals[0].replace("set privacy.clipping: loop", 'give make_plan clipping="loop"')
+    refusal = refusals[0].replace(TAKE_LOOP, 'give make_plan clipping="loop"')
     return clipping_for("loop", release, flat, network, chunk_size=1), refusal

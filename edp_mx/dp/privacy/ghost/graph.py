@@ -11,6 +11,7 @@ import mxnet as mx
 from mxnet import gluon
 from mxnet.ndarray import CachedOp
 
+from edp_mx.dp.accounting.clippings import TAKE_LOOP
 from edp_mx.errors import UserError
 
 Entry = Tuple[int, int]  # (node, which of its outputs)
@@ -41,7 +42,7 @@ class Node:
 
 def unfit(fault: str) -> UserError:
     """Return the error for a network that ghost clipping cannot follow."""
-    return UserError(f"{fault}; set privacy.clipping: loop")
+    return UserError(f"{fault}; {TAKE_LOOP}")
 
 
 class Graph:

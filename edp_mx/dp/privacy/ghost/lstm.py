@@ -13,6 +13,7 @@ import mxnet as mx
 import numpy as np
 from mxnet import autograd, gluon
 
+from edp_mx.dp.accounting.clippings import TAKE_LOOP
 from edp_mx.dp.privacy.ghost import dense, explicit
 from edp_mx.dp.privacy.ghost.segments import Cut
 from edp_mx.errors import UserError
@@ -192,5 +193,5 @@ def refuse_unused(leaf: mx.nd.NDArray, name: str) -> None:
     if not leaf._fresh_grad:  # noqa: SLF001 (Gluon's trainer asks the same)
         raise UserError(
             f"the loss does not use {name}, whose parameters are to be trained; freeze them "
-            "(grad_req 'null') or set privacy.clipping: loop"
+            f"(grad_req 'null') or {TAKE_LOOP}"
         )
