@@ -2,8 +2,8 @@
 # Pre-trains a BERT on plain text, which is launch/train.sh with a configuration whose task is
 # masked_lm:  launch/pretrain.sh CONFIG … [--set key=value …]
 #
-#   edp-mx data text snips nlu_eval communication health video --size 4000 --out text/for_atis.txt.gz
-#   NP=2 launch/pretrain.sh configs/pretrain/pretraining.yaml --set data.path=text/for_atis.txt.gz
+#   edp-mx data text snips nlu_eval communication health video --size 4000 --out text/public.txt.gz
+#   NP=2 launch/pretrain.sh configs/pretrain/pretraining.yaml --set data.path=text/public.txt.gz
 #   NP=2 launch/pretrain.sh --resume runs/pretraining-20260101-120000
 #   NP=16 HOSTS=host1:8,host2:8 launch/pretrain.sh configs/pretrain/public_text.yaml
 #

@@ -15,7 +15,6 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800)]
 CONFIGS = ROOT / "configs"
 TRAINED = sorted(path.stem for path in CONFIGS.glob("*.yaml"))
 MECHANISMS = sorted(path.stem for path in CONFIGS.glob("mechanism/*.yaml"))
-PRETRAINED = ("atis", "snips", "nlu_eval", "dstc8", "standins")
 
 
 @pytest.fixture(scope="module")
@@ -25,8 +24,7 @@ def clone(corpora, tmp_path_factory):
     names = ["atis", "snips", "nlu_eval", "communication", "health", "video"]
     whole = folder / "text" / "whole.txt.gz"
     edp_mx("data", "text", *names, "--size", 100, "--out", whole)
-    for name in PRETRAINED:
-        beginning_of(whole, folder / "text" / f"for_{name}.txt.gz")
+    beginning_of(whole, folder / "text" / "for_dstc8.txt.gz")
     return folder
 
 
@@ -39,12 +37,11 @@ def finished(folder, name):
 def pretrained(clone):
     shutil.copy(clone / "text" / "banking77.txt.gz", clone / "text" / "public.txt.gz")
     execute("edp-mx train configs/pretrain/public_text.yaml --run runs/pretrain_public", clone)
-    for name in PRETRAINED:
-        execute(
-            f"edp-mx train configs/pretrain/pretraining.yaml --run runs/pretrain_for_{name} "
-            f"--set data.path=text/for_{name}.txt.gz",
-            clone,
-        )
+    execute(
+        "edp-mx train configs/pretrain/pretraining.yaml --run runs/pretrain_for_dstc8 "
+        "--set data.path=text/for_dstc8.txt.gz",
+        clone,
+    )
     return clone
 
 
@@ -71,7 +68,7 @@ def test_the_recipe(pretrained):
         b for name in ("recipe", "without-encoder") for b in blocks(ROOT / "docs" / f"{name}.md")
     ]
     script = shrunken_script("".join([*pages, attacks]))
-    made = "runs/pretrain_public merged text/for_atis.txt.gz text/public.txt.gz checkpoints"
+    made = "runs/pretrain_public merged text/public.txt.gz checkpoints"
     execute(f"rm -rf {made}\n{script}", pretrained)
     for name in ("snips_private", "communication_private"):
         assert 7.5 < read(pretrained / "runs" / name, "privacy")["holds_if"]["epsilon"] <= 8
@@ -146,9 +143,7 @@ def test_the_pages_on_bert_and_sweeps_and_tables(pretrained):
         settings={"max_position_embeddings": longer.max_positions},
     )
     script = shrunken_script("".join(blocks(ROOT / "docs" / "bert.md")))
-    execute(
-        f"rm -rf runs/pretrain_for_atis text/for_atis.txt.gz checkpoints\n{script}", pretrained
-    )  # made there
+    execute(f"rm -rf runs/pretrain_public text/public.txt.gz checkpoints\n{script}", pretrained)
     sweeps = "".join(blocks(ROOT / "docs" / "sweeps.md"))
     made = next((pretrained / "runs").glob("atis_bert*/record.json"), None)
     assert made is not None

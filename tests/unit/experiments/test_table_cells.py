@@ -155,7 +155,7 @@ def test_a_cell_that_lacks_a_checkpoint_is_listed_and_not_trained(tmp_path, monk
     assert [each.trial.is_open for each in cells] == [True, False]
     waits, lacks = problems(cells)
     assert waits == "atis_clc (sgd), seed 0: not trained yet"
-    assert "needs missing files (model.checkpoint: runs/pretrain_for_atis/model)" in lacks
+    assert "needs missing files (model.checkpoint: runs/pretrain_public/model)" in lacks
 
 
 def test_cells_that_lack_the_same_share_a_line():
