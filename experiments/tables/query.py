@@ -43,7 +43,8 @@ class Entry:
     Attributes:
         records: of its runs.
         ser: on the test part.
-        ser_change: relative to the mean SER of SGD on the same corpus; None where SGD is missing.
+        ser_change: relative to the mean SER of SGD on the same corpus; None where SGD is missing,
+            and of eDP-SGD where SGD was trained with other settings but for privacy.
         auc: of the paper's attack.
         auc_change: relative to SGD's, as `ser_change`.
         lira_auc: LiRA's AUC, the largest of its variants.
@@ -108,7 +109,8 @@ def query(records: Iterable[Record], attacks: Sequence[AttackRecord] = ()) -> Di
     found: Dict[Key, Entry] = {}
     for key, measured in best.items():  # SGD comes first, since METHODS begins with it
         sgd = found.get((*key[:2], "sgd")) if key[2] != "sgd" else None
-        found[key] = entry_of(measured.records, success, sgd=sgd)
+        is_beside = sgd and (key[2] == "dp_sgd" or _are_alike(measured.records, sgd.records))
+        found[key] = entry_of(measured.records, success, sgd=sgd if is_beside else None)
     pooled = {family: _pooled(family, found, success) for family in {key[0] for key in found}}
     return {key: _with_intervals(key, found, *pooled[key[0]]) for key in found}
 
@@ -184,6 +186,11 @@ def but_for_privacy(record: Record) -> str:
     left_out = ("privacy.", "training.seed")
     kept = {k: v for k, v in record.settings.items() if not k.startswith(left_out)}
     return json.dumps(kept, sort_keys=True)
+
+
+def _are_alike(records: Sequence[Record], of_sgd: Sequence[Record]) -> bool:
+    """Whether runs differ from SGD's in their privacy alone, as DP-SGD's by its recipe never do."""
+    return but_for_privacy(records[0]) == but_for_privacy(of_sgd[0])
 
 
 def _size_of_model(record: Record) -> Tuple[Any, ...]:

@@ -97,9 +97,9 @@ def test_the_page_on_tasks(tmp_path, generator):
     folder_of_ones_own(tmp_path, [])
     write_table(tmp_path / "reviews.tsv", texts(generator, 1000))
     page = "".join(blocks(ROOT / "docs" / "tasks.md"))
-    for end, more in (("runs/pretrain_public", "model.num_layers=1"),
-                      ("configs/small/bert.yaml", "training.epochs=1")):  # fmt: skip
-        page = page.replace(f"{end}\n", f"{end} --set {more}\n")
+    for end, more in (("data.path=text/mine.txt.gz", "model.num_layers=1"),
+                      ("runs/pretrain_mine/model", "training.epochs=1")):  # fmt: skip
+        page = page.replace(f"{end}\n", f"{end} {more}\n")
     said = execute(page, tmp_path)
     assert "masked pieces guessed" in said
     privacy = json.loads((tmp_path / "runs" / "reviews" / "privacy.json").read_text())

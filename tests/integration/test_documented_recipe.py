@@ -143,7 +143,7 @@ def test_the_pages_on_bert_and_sweeps_and_tables(pretrained):
         settings={"max_position_embeddings": longer.max_positions},
     )
     script = shrunken_script("".join(blocks(ROOT / "docs" / "bert.md")))
-    execute(f"rm -rf runs/pretrain_public text/public.txt.gz checkpoints\n{script}", pretrained)
+    execute(f"rm -rf checkpoints\n{script}", pretrained)
     sweeps = "".join(blocks(ROOT / "docs" / "sweeps.md"))
     made = next((pretrained / "runs").glob("atis_bert*/record.json"), None)
     assert made is not None

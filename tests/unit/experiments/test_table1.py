@@ -207,6 +207,16 @@ def test_sgd_is_shown_with_the_settings_of_the_others():
     assert row(tried, (), "sgd")[0]["SER %"] == "4.00 [6.3]"
 
 
+def test_a_change_is_relative_to_sgd_from_the_same_start_or_a_dash():
+    one, other = ({"model.checkpoint": f"sha256:{start}"} for start in ("aa", "bb"))
+    tried = [sgd(0, 0.05, **one), edp(0, 0.06, **PUBLISHED, **one), edp(0, 0.07, **FREE, **other)]
+    assert row(tried, (), "edp_none")[0]["ΔSER %"].startswith("+20.0")
+    apart, _ = row(tried, (), "edp_none_free")
+    assert apart["SER %"] == "7.00" and apart["ΔSER %"] == "–"
+    tried[1] = record_of("atis", "clc", "dp_sgd", epsilon=8.0, ser=0.3, **other)
+    assert row(tried, (), "dp_sgd")[0]["ΔSER %"].startswith("+500.0")  # by a recipe of its own
+
+
 @pytest.mark.parametrize(
     "record, method",
     [
