@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
+from itertools import chain
 from pathlib import Path
 from typing import Iterable, Iterator, List, Optional, Sequence, Tuple
 
@@ -15,7 +16,7 @@ from edp_mx.data.corpus import Corpus
 from edp_mx.data.fingerprint import fingerprint, keyed_all
 from edp_mx.data.sources import find_corpus, find_named, is_made, is_standin
 from edp_mx.data.text import digest
-from edp_mx.data.utterance import Utterance
+from edp_mx.data.utterance import Utterance, texts_of
 from edp_mx.errors import UserError
 from edp_mx.runtime.files import PathLike, write_json
 from edp_mx.runtime.json_text import read_json
@@ -44,7 +45,7 @@ class Read:
         places, above: of the files and folders that were read, and of the folders above.
         part: of the fingerprint of the training part.
         seed: of a stand-in that was made.
-        size: how many utterances or lines were read.
+        size: how many texts were read: utterances or lines, and the parts of those that have parts.
         texts: of `SAMPLE` texts at most, one behind the other; random ones in place of repeated
             texts.
     """
@@ -87,7 +88,8 @@ class Read:
 
     def with_texts_of(self, utterances: Sequence[Utterance]) -> Read:
         """Return it with a sample of the texts of utterances: those with the lowest digests."""
-        size, lowest = len(utterances), _distinct_digests(utterances)[:SAMPLE]
+        digests = _digests(utterances)
+        size, lowest = len(digests), np.unique(digests)[:SAMPLE]
         hashed = list(self._hashed(lowest.tolist()))
         hashed += [os.urandom(_DIGITS // 2).hex() for _ in range(min(size, SAMPLE) - len(hashed))]
         return replace(self, size=size, texts="".join(sorted(hashed)))
@@ -101,10 +103,10 @@ class Read:
         return keyed_all(map(str, digests), salt=self.salt, digits=_DIGITS)[1]
 
 
-def _distinct_digests(utterances: Iterable[Utterance]) -> np.ndarray:
-    """Return the digest of each text once, in order, (D,) uint64."""
-    digests = (digest(" ".join(utterance.tokens)) for utterance in utterances)
-    return np.unique(np.fromiter(digests, np.uint64))
+def _digests(utterances: Iterable[Utterance]) -> np.ndarray:
+    """Return the digest of each text, and of the parts of those that have parts, uint64."""
+    texts = chain.from_iterable(texts_of(utterance.tokens) for utterance in utterances)
+    return np.fromiter(map(digest, texts), np.uint64)
 
 
 @dataclass(frozen=True)
@@ -242,5 +244,5 @@ class AtHand:
 
     @cached_property
     def _distinct(self) -> np.ndarray:
-        """The digests of the texts of all three parts, (D,)."""
-        return _distinct_digests(self.corpus.utterances)
+        """The digest of each text of all three parts once, (D,)."""
+        return np.unique(_digests(self.corpus.utterances))

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from itertools import groupby
 from typing import Any, Dict, List, Sequence, Tuple
 
 SEPARATOR = "[SEP]"  # the token between two texts
 REPLY = "<|reply|>"  # the token between what a language model is given and what it continues with
+_BETWEEN = frozenset((SEPARATOR, REPLY, "user:", "system:"))  # the parts of an utterance
+_LONG = 5  # words
 
 
 @dataclass(frozen=True)
@@ -35,6 +38,19 @@ class Utterance:
 def joined(first: Sequence[str], second: Sequence[str]) -> List[str]:
     """Return the tokens of two texts that are read together."""
     return [*first, SEPARATOR, *second]
+
+
+def texts_of(tokens: Sequence[str]) -> List[str]:
+    """Return the whole of an utterance, and each long part of one that has parts.
+
+    Parts are a prompt and its reply, two texts that are read together, and the turns of a dialogue;
+    those with fewer than five words say too little about where they are from.
+    """
+    texts = [" ".join(tokens)]
+    if not _BETWEEN.isdisjoint(tokens):
+        parts = (list(part) for ends, part in groupby(tokens, _BETWEEN.__contains__) if not ends)
+        texts += [" ".join(part) for part in parts if len(part) >= _LONG]
+    return texts
 
 
 def are_words(tokens: Any) -> bool:

@@ -13,7 +13,7 @@ from edp_mx.config import ExperimentConfig, load_config
 from edp_mx.data.config import DataConfig
 from edp_mx.data.sources import find_corpus, is_made
 from edp_mx.data.text import digest
-from edp_mx.data.utterance import Utterance
+from edp_mx.data.utterance import Utterance, texts_of
 from edp_mx.dp.accounting.bound import Bound
 from edp_mx.dp.accounting.coverage import PRIVATE_INPUTS
 from edp_mx.dp.accounting.guarantee import Guarantee
@@ -33,7 +33,8 @@ logger = logging.getLogger(__name__)
 class Said(NamedTuple):
     """What somebody said: the user, "" if none, and digests of the text and of where it was read.
 
-    The text is the same in a copy of a corpus, the place is if other columns of it are read.
+    The text is the same in a copy of a corpus, the place is if other columns of it are read. The
+    text of what has long parts is the last of these, such as a reply, whatever its prompt is there.
     """
 
     user: str
@@ -168,7 +169,7 @@ def said_in(part: Sequence[Utterance], data: DataConfig) -> FrozenSet[Said]:
     """Return who said each utterance of a part of a corpus, what, and where it was read."""
     corpus = f"{data.corpus} {data.split_seed}" if is_made(data) else find_corpus(data).resolve()
     return frozenset(
-        Said(one.user or "", digest(" ".join(one.tokens)), digest(f"{corpus} {one.id}"))
+        Said(one.user or "", digest(texts_of(one.tokens)[-1]), digest(f"{corpus} {one.id}"))
         for one in part
     )
 

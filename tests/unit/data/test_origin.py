@@ -33,12 +33,22 @@ MINE, OTHERS = said(*(f"call number {i}" for i in range(300))), said(*(
 
 
 @pytest.fixture
-def at_hand(tmp_path):
+def at_hand_of(tmp_path):
+    """Compares a corpus with one that was read elsewhere."""
+
+    def compare(utterances):
+        write_jsonl(tmp_path / "mine.jsonl", utterances)
+        data = DataConfig(corpus="mine", path=str(tmp_path / "mine.jsonl"), split="80/10/10")
+        corpus = load_corpus(data)
+        return lambda theirs: AtHand(data, corpus).is_in(theirs)
+
+    return compare
+
+
+@pytest.fixture
+def at_hand(at_hand_of):
     """Compares the corpus of 300 utterances with one that was read elsewhere."""
-    write_jsonl(tmp_path / "mine.jsonl", MINE)
-    data = DataConfig(corpus="mine", path=str(tmp_path / "mine.jsonl"), split="80/10/10")
-    corpus = load_corpus(data)
-    return lambda theirs: AtHand(data, corpus).is_in(theirs)
+    return at_hand_of(MINE)
 
 
 def read(utterances, corpus="theirs"):
@@ -62,6 +72,26 @@ def read(utterances, corpus="theirs"):
 def test_a_tenth_of_the_smaller_corpus_in_common_is_the_same_corpus(at_hand, theirs, is_own):
     shuffled = random.Random(1).sample(theirs, len(theirs))
     assert at_hand(read(shuffled)) is is_own
+
+
+REPLIES = [f"the train number {i} leaves at noon" for i in range(300)]
+
+
+@pytest.mark.parametrize(
+    ("theirs", "is_own"),
+    [
+        (said(*REPLIES), True),  # as plain text
+        (said(*(f"when do I leave {i} <|reply|> {reply}" for i, reply in enumerate(REPLIES))), True),
+        (said(*(f"acts {i} [SEP] {reply}" for i, reply in enumerate(REPLIES))), True),
+        (said(*(f"user: {reply} system: that is {reply}" for reply in REPLIES)), True),  # a turn
+        (said(*(f"user: it is {reply}" for reply in REPLIES)), False),
+        (said(*(f"offer {i} <|reply|> here you are" for i in range(300))), False),  # too short
+    ],
+    ids=["plain", "prompts", "second", "turns", "others", "short"],
+)
+def test_a_reply_is_told_with_another_prompt_or_none(at_hand_of, theirs, is_own):
+    prompts = [f"offer number {i} at noon <|reply|> {reply}" for i, reply in enumerate(REPLIES)]
+    assert at_hand_of(said(*prompts))(read(theirs)) is is_own
 
 
 @pytest.mark.parametrize(

@@ -61,6 +61,17 @@ def test_a_line_that_is_read_by_other_columns_is_the_same_record():
     assert found(first, second) == [(["mine", "mine"], 1, 2)]
 
 
+def test_a_reply_is_the_same_record_whatever_its_prompt():
+    reply = "your train leaves at noon"
+    lines = [reply, f"when do I leave <|reply|> {reply}", f"offer time <|reply|> {reply}"]
+    texts = set()
+    for number, line in enumerate(lines):
+        tokens = tuple(line.split())
+        one = Utterance(tokens, ("O",) * len(tokens), "reply", id=f"{number}")
+        texts.update(said.text for said in said_in([one], DataConfig("health")))
+    assert len(texts) == 1
+
+
 def test_trainings_without_a_common_record_stay_apart():
     of_users, of_texts = (
         spender("users", "user", *ANN),
