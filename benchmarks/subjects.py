@@ -196,4 +196,5 @@ def part(batch: Batch, rows: np.ndarray) -> Batch:
         slots=batch.slots[rows, :tokens],
         intents=batch.intents[rows],
         indices=batch.indices[rows],
+        is_cut=None if batch.is_cut is None else batch.is_cut[rows],
     )

@@ -10,7 +10,7 @@ import argparse
 import math
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Iterator, List, Optional, Sequence, Tuple
+from typing import TYPE_CHECKING, Callable, Iterator, List, Optional, Sequence, Tuple
 
 import numpy as np
 
@@ -18,6 +18,7 @@ from experiments.command import main
 
 if TYPE_CHECKING:
     from edp_mx.data.encoding import EncodedCorpus
+    from edp_mx.data.tokenizer import Tokenizer
 
 EXAMPLES = """\
 examples:
@@ -59,12 +60,12 @@ def compared(path: Path) -> Iterator[Tuple[str, ...]]:
         encode_part(trained.config, trained.part(part), trained.vocabulary, part)
         for part in ("train", "test")
     )
-    (read, _), (held_out, begins) = (_sequences(part, tokenizer.special_ids.sep) for part in parts)
-    model = KneserNey(read, order=ORDER, num_pieces=len(tokenizer))
+    (read, _), (held_out, begins) = (_sequences(part, tokenizer) for part in parts)
+    model = KneserNey(read, order=ORDER, num_pieces=len(tokenizer) + 1)  # and what opens a text
     guessed = [sequence[begin:] for sequence, begin in zip(held_out, begins)]
     losses = [model.losses(sequence)[-len(rest) :] for sequence, rest in zip(held_out, guessed)]
     pieces = sum(map(len, guessed))
-    words = sum(len(tokenizer.text_of(rest[:-1].tolist()).split()) + 1 for rest in guessed)
+    words = sum(map(_words(tokenizer), guessed))
     own = read_json(path / "results.json")["test"]
     assert own["pieces"] == pieces
     for name, loss in (
@@ -154,15 +155,33 @@ def _discounts(counts: np.ndarray, discount: Optional[float]) -> np.ndarray:
     return np.array([0, 0.5, 1, 1.5])  # KenLM's where few texts give none
 
 
-def _sequences(part: EncodedCorpus, end: int) -> Tuple[List[np.ndarray], List[int]]:
-    """Return the pieces of each text of a part, and the place of the first guessed one of each."""
+def _words(tokenizer: Tokenizer) -> Callable[[np.ndarray], int]:
+    """Return what counts the words of pieces, and the end of a text as one."""
+    end = tokenizer.special_ids.sep
+
+    def count(pieces: np.ndarray) -> int:
+        is_end = pieces == end
+        return len(tokenizer.text_of(pieces[~is_end].tolist()).split()) + int(is_end.sum())
+
+    return count
+
+
+def _sequences(part: EncodedCorpus, tokenizer: Tokenizer) -> Tuple[List[np.ndarray], List[int]]:
+    """Return the pieces of each text of a part, and the place of the first guessed one of each.
+
+    What opens a text has an id of its own, so that it is never taken for the end of one.
+    """
     from edp_mx.tasks.causal_lm.scores import predicted
 
     found, begins = [], []
     for row in range(len(part)):
-        inputs = part.batch([row]).pieces
-        found.append(inputs.pieces[0])
-        begins.append(int(predicted(inputs, end=end)[0][0, 0]) + 1)
+        batch = part.batch([row])
+        places, targets = predicted(
+            batch.pieces, end=tokenizer.special_ids.sep, is_cut=batch.is_cut
+        )
+        last = int(places[0, 0]) + int((targets[0] >= 0).sum())  # the place of the last guessed one
+        found.append(np.array([len(tokenizer), *batch.pieces.pieces[0, 1 : last + 1]]))
+        begins.append(int(places[0, 0]) + 1)
     return found, begins
 
 

@@ -9,9 +9,9 @@ from typing import Iterable, List, NamedTuple, Optional, Sequence, Tuple, Union
 
 import numpy as np
 
-from edp_mx.data.template import MASK, Frame
+from edp_mx.data.template import Frame
 from edp_mx.data.tokenizer import Tokenizer
-from edp_mx.data.utterance import REPLY, SEPARATOR
+from edp_mx.data.utterance import MASK, REPLY, SEPARATOR
 from edp_mx.data.vocabulary import Vocabulary
 from edp_mx.errors import UserError
 
@@ -56,7 +56,7 @@ class Batch:
     """M utterances, padded with zeros to the longest; a label that the vocabulary lacks is 0.
 
     Shapes: lengths (M,), in tokens; slots (M, T), intents (M,): int32; indices (M,): int64, places
-        in the corpus.
+        in the corpus; is_cut (M,), which lost their ends, None where none did.
     """
 
     inputs: Inputs
@@ -64,6 +64,7 @@ class Batch:
     slots: np.ndarray
     intents: np.ndarray
     indices: np.ndarray
+    is_cut: Optional[np.ndarray] = None
 
     def __len__(self) -> int:
         return len(self.lengths)

@@ -23,7 +23,7 @@ from edp_mx.errors import UserError
 from edp_mx.runtime.files import write_json, write_text
 
 _SPECIAL = ("<pad>", "<unk>", "<s>", "</s>", "<mask>")  # of RoBERTa
-_END = "<|endoftext|>"  # of GPT-2: it stands for all of them
+END = "<|endoftext|>"  # of GPT-2: it stands for all of them
 _BLANK = "Ġ"  # a blank within a piece
 
 
@@ -42,9 +42,9 @@ class ByteLevelBPE(Tokenizer):
 
     @cached_property
     def special_ids(self) -> SpecialIds:
-        found = [piece if piece in self.pieces else _END for piece in _SPECIAL]
-        if _END in found and _END not in self.pieces:
-            raise UserError(f"the vocabulary lacks one of {' '.join(_SPECIAL)}, and {_END}")
+        found = [piece if piece in self.pieces else END for piece in _SPECIAL]
+        if END in found and END not in self.pieces:
+            raise UserError(f"the vocabulary lacks one of {' '.join(_SPECIAL)}, and {END}")
         return SpecialIds(*map(self.pieces.index, found))
 
     @cached_property
@@ -60,7 +60,7 @@ class ByteLevelBPE(Tokenizer):
     @property
     def has_openings(self) -> bool:
         """See `Tokenizer`: in GPT-2's a blank belongs to the word behind it."""
-        return self.pieces[self.special_ids.cls] == _END
+        return self.pieces[self.special_ids.cls] == END
 
     def ids(self, token: str) -> List[int]:
         """Return the pieces of one token, at least one; every byte can be spelled."""
@@ -76,7 +76,13 @@ class ByteLevelBPE(Tokenizer):
         return ByteLevel().decode([self.pieces[i] for i in ids])
 
     def _spelled(self, text: str) -> List[int]:
-        return self._library.encode(text).ids or [self.special_ids.unk]
+        ids = self._library.encode(text).ids
+        if sum(len(self.pieces[i]) for i in ids) < len(text.encode()):  # the library leaves it out
+            raise UserError(
+                f'the word "{text.strip()}" cannot be spelled, since the vocabulary lacks some of '
+                "its bytes: take a checkpoint with all 256, as GPT-2 and RoBERTa have them"
+            )
+        return ids
 
     def whole_words(self) -> List[str]:
         """Return the ASCII words that are a single piece behind a blank."""
@@ -95,10 +101,32 @@ class ByteLevelBPE(Tokenizer):
         return cls(tuple(value["pieces"]), tuple((a, b) for a, b in value["merges"]))
 
     def save(self, folder: Path, *, max_positions: int) -> None:
-        """Write `tokenizer.json` and the settings of `transformers`."""
-        kind = "PreTrainedTokenizerFast"
-        write_text(folder / TOKENIZER, self.library_json())
-        write_json(folder / SETTINGS, {"tokenizer_class": kind, "model_max_length": max_positions})
+        """Write `tokenizer.json` and the settings of `transformers`.
+
+        With them a text that holds special pieces, such as `<|endoftext|>`, is read as these.
+        """
+        from tokenizers import Tokenizer as Library
+        from tokenizers import decoders, pre_tokenizers, processors
+
+        library, ids = Library.from_str(self.library_json()), self.special_ids
+        library.add_special_tokens(list(dict.fromkeys(self.pieces[i] for i in ids)))
+        library.decoder = decoders.ByteLevel()
+        special = {f"{name}_token": self.pieces[i] for name, i in ids._asdict().items()}
+        if self.has_openings:
+            special = {f"{name}_token": END for name in ("bos", "eos", "unk", "pad")}
+        else:
+            library.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=True)
+            sep, cls = ((self.pieces[i], i) for i in (ids.sep, ids.cls))
+            library.post_processor = processors.RobertaProcessing(sep, cls)
+        write_text(folder / TOKENIZER, library.to_str(pretty=True))
+        write_json(
+            folder / SETTINGS,
+            {
+                "tokenizer_class": "PreTrainedTokenizerFast",
+                "model_max_length": max_positions,
+                **special,
+            },
+        )
 
     @classmethod
     def learn(cls, lines: Iterable[str], *, size: int, min_count: int) -> ByteLevelBPE:
@@ -121,14 +149,14 @@ class ByteLevelBPE(Tokenizer):
         if size <= len(alphabet):
             raise UserError(
                 f"data.vocabulary.max_words: {size} pieces have no room for the {len(alphabet)} "
-                f"bytes and {_END}; raise it"
+                f"bytes and {END}; raise it"
             )
         library = Library(models.BPE())
         library.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
         trainer = trainers.BpeTrainer(
             vocab_size=size,
             min_frequency=min_count,
-            special_tokens=[_END],
+            special_tokens=[END],
             initial_alphabet=alphabet,
             show_progress=False,
         )
@@ -138,15 +166,29 @@ class ByteLevelBPE(Tokenizer):
 
     @classmethod
     def load(cls, folder: Path) -> ByteLevelBPE:
-        """Read `tokenizer.json`, or `vocab.json` and `merges.txt`."""
-        if not (folder / TOKENIZER).exists():
+        """Read `tokenizer.json`, or `vocab.json` and `merges.txt`; refuse pieces of other kinds."""
+        if (folder / TOKENIZER).exists():
+            whole = read_object(folder / TOKENIZER)
+            _refuse_other_kinds(whole)
+            added = {piece["content"]: piece["id"] for piece in whole.get("added_tokens", ())}
+            ids, merges = {**whole["model"]["vocab"], **added}, whole["model"]["merges"]
+        else:
             vocabulary, joined = (folder / name for name in BYTE_LEVEL)
-            lines = [line.split(" ") for _, line in read_lines(joined) if line[:9] != "#version:"]
-            return cls(pieces_by_id(read_object(vocabulary)), tuple((a, b) for a, b in lines))
-        whole = read_object(folder / TOKENIZER)
-        added = {piece["content"]: piece["id"] for piece in whole.get("added_tokens", ())}
-        pieces = pieces_by_id({**whole["model"]["vocab"], **added})
-        return cls(pieces, _pairs(whole["model"]["merges"]))
+            merges = [line for _, line in read_lines(joined) if line[:9] != "#version:"]
+            ids = read_object(vocabulary)
+        return cls(pieces_by_id(ids), _pairs(merges))
+
+
+def _refuse_other_kinds(whole: Mapping[str, Any]) -> None:
+    """Refuse pieces that are not made of bytes behind blanks, which would be spelled wrongly."""
+    parts = whole.get("pre_tokenizer") or {}
+    kinds = {part.get("type") for part in parts.get("pretokenizers", [parts])}
+    if kinds != {"ByteLevel"} or whole.get("normalizer") is not None:
+        raise UserError(
+            "its pieces are not byte-level like those of GPT-2 and RoBERTa (pre_tokenizer "
+            f"{parts.get('type')}, normalizer {(whole.get('normalizer') or {}).get('type')}): take "
+            "another checkpoint"
+        )
 
 
 def _pairs(merges: Iterable[Any]) -> Tuple[Tuple[str, str], ...]:

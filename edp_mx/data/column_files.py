@@ -11,7 +11,7 @@ import numpy as np
 
 from edp_mx.data.columns import Numbers, encoded
 from edp_mx.data.ids import digest_of
-from edp_mx.data.strata import folded_text
+from edp_mx.data.strata import split_text
 from edp_mx.data.utterance import Utterance
 
 NAMES = ("token_names", "tag_names", "intent_names", "user_names")
@@ -66,7 +66,7 @@ class Spool(ExitStack):
     def _flush(self) -> None:
         waiting, self._waiting = self._waiting, []
         tokens, tags, intents, users = self._numbers.values()
-        self._write("text_hashes", [digest_of(folded_text(u)) for u in waiting])
+        self._write("text_hashes", [digest_of(split_text(u)) for u in waiting])
         self._write("id_hashes", [digest_of(u.id) for u in waiting])
         self._write_ends("offsets", [len(u.tokens) for u in waiting])
         self._write("tokens", [tokens[t] for u in waiting for t in u.tokens])

@@ -33,7 +33,7 @@ class EncodedCorpus:
         sizes: (U,), by which those that cost about the same are batched: their tokens or pieces.
         intent_ids, slot_ids: the id of each intent and each tag of `columns`, −1 if unknown.
         skips: (U,), how many of its first tokens each loses; None where none loses any.
-        num_cut: how many utterances were longer than the maximum and lost some tokens.
+        is_cut: (U,), which were longer than the maximum and lost their last tokens.
         states: the outputs of a frozen part for each utterance, once they are stored; batches
             then have it in place of words or pieces.
     """
@@ -45,12 +45,17 @@ class EncodedCorpus:
     intent_ids: np.ndarray
     slot_ids: np.ndarray
     table: Table
-    num_cut: int
+    is_cut: np.ndarray
     skips: Optional[np.ndarray] = None
     states: Optional[StoredStates] = None
 
     def __len__(self) -> int:
         return len(self.rows)
+
+    @property
+    def num_cut(self) -> int:
+        """How many utterances lost some tokens at their end."""
+        return int(self.is_cut.sum())
 
     def batch(self, indices: Indices) -> Batch:
         """Return the utterances at `indices`, padded to the longest of them."""
@@ -65,7 +70,8 @@ class EncodedCorpus:
         intents = self.intent_ids[self.columns.intents[rows]]  # (M,)
         read = self.table.inputs(self.columns.tokens[places], is_token)
         inputs: Inputs = read if self.states is None else self.states.inputs(index, read)
-        return Batch(inputs, lengths, slots.clip(min=0), intents.clip(min=0), index)
+        labels = slots.clip(min=0), intents.clip(min=0)
+        return Batch(inputs, lengths, *labels, index, self.is_cut[index])
 
 
 def evaluation_batches(
@@ -85,6 +91,7 @@ def encode(
     max_characters: int = MAX_CHARACTERS,
     max_pieces: int = MAX_PIECES,
     like: Optional[EncodedCorpus] = None,
+    is_continued: bool = False,
 ) -> EncodedCorpus:
     """Encode utterances as words and characters, or as word pieces, as the vocabulary decides.
 
@@ -96,6 +103,7 @@ def encode(
         max_characters: further characters of a token are cut off (words only).
         like: a corpus encoded with the same settings, whose table is reused if it belongs to the
             same stored corpus.
+        is_continued: they will be continued, and so lose their beginnings in place of their ends.
     """
     columns, rows = numbered(utterances)
     table: Table
@@ -110,20 +118,20 @@ def encode(
             max_pieces=max_pieces,
             template=vocabulary.template,
         )
-    skips = _skips(columns, rows, table, max_tokens)
-    lengths, sizes, num_cut = _lengths(columns, rows, table, max_tokens, skips)
+    skips = _skips(columns, rows, table, max_tokens, is_continued=is_continued)
+    lengths, sizes, is_cut = _lengths(columns, rows, table, max_tokens, skips)
     intent_ids = np.array([vocabulary.intent_id(i) for i in columns.intent_names], np.int32)
     slot_ids = np.array([vocabulary.slot_id(tag) for tag in columns.tag_names], np.int32)
-    return EncodedCorpus(columns, rows, lengths, sizes, intent_ids, slot_ids, table, num_cut, skips)
+    return EncodedCorpus(columns, rows, lengths, sizes, intent_ids, slot_ids, table, is_cut, skips)
 
 
 def _skips(
-    columns: Columns, rows: np.ndarray, table: Table, max_tokens: int
+    columns: Columns, rows: np.ndarray, table: Table, max_tokens: int, *, is_continued: bool
 ) -> Optional[np.ndarray]:
-    """Count the first tokens of each prompt that are in the way of its reply, (U,)."""
-    if REPLY not in columns.token_names:
+    """Count the first tokens of each prompt that are in the way of what comes behind it, (U,)."""
+    if REPLY not in columns.token_names and not is_continued:
         return None
-    reply = columns.token_names.index(REPLY)
+    reply = [place for place, name in enumerate(columns.token_names) if name == REPLY]  # or none
     skips = np.zeros(len(rows), np.int64)  # (U,)
     for chunk in chunks(len(rows)):
         starts, spoken = columns.spans(rows[chunk])  # (rows,)
@@ -134,8 +142,8 @@ def _skips(
         if isinstance(table, PieceTable):
             before = np.concatenate([[0], np.cumsum(table.counts[found])])  # (n + 1,)
             fits &= before[begins + spoken][owner] - before[:-1] <= table.room
-        at = np.zeros(len(spoken), np.int64)  # (rows,)
-        hits = np.flatnonzero(found == reply)[::-1]  # the first one of each is written last
+        at = spoken.astype(np.int64) * is_continued  # (rows,), where the prompt of each ends
+        hits = np.flatnonzero(np.isin(found, reply))[::-1]  # the first one of each is written last
         at[owner[hits]] = place[hits]
         skips[chunk] = np.minimum(np.bincount(owner, ~fits, len(spoken)), at)
         columns.release_pages()
@@ -144,11 +152,11 @@ def _skips(
 
 def _lengths(
     columns: Columns, rows: np.ndarray, table: Table, max_tokens: int, skips: Optional[np.ndarray]
-) -> Tuple[np.ndarray, np.ndarray, int]:
-    """Count the tokens that each utterance keeps, and their pieces, (U,) each, and those cut."""
+) -> Tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Count the tokens that each utterance keeps, and their pieces; tell which are cut, (U,)."""
     # Of −n − 1 it is a signed type, which holds n too.
     lengths = np.empty(len(rows), np.min_scalar_type(-max_tokens - 1))
-    sizes, num_cut = lengths, 0
+    sizes, is_cut = lengths, np.empty(len(rows), bool)
     if isinstance(table, PieceTable):
         sizes = np.empty(len(rows), np.min_scalar_type(-table.room - 1))
     for chunk in chunks(len(rows)):
@@ -159,9 +167,9 @@ def _lengths(
             place = columns.tokens, table.counts, starts + skipped
             kept, sizes[chunk] = _that_fit(*place, kept, table.room)
         lengths[chunk] = kept
-        num_cut += int((spoken > kept).sum())
+        is_cut[chunk] = spoken - skipped > kept
         columns.release_pages()
-    return lengths, sizes, num_cut
+    return lengths, sizes, is_cut
 
 
 def _that_fit(

@@ -9,16 +9,21 @@ import numpy as np
 
 from edp_mx.data.columns import Numbers, chunks
 from edp_mx.data.users import names_users, users_of
-from edp_mx.data.utterance import Utterance
+from edp_mx.data.utterance import REPLY, Utterance
 
 
 def keys_of(utterances: Sequence[Utterance]) -> Tuple[np.ndarray, np.ndarray]:
-    """Return users (texts, if no user is named) and intents as numbers, (U,) each."""
+    """Return users (`split_text`, if no user is named) and intents as numbers, (U,) each."""
     texts, intents = Numbers(), Numbers()
     kinds = np.array([intents[u.intent] for u in utterances], np.int64)
     if names_users(utterances):
         return users_of(utterances), kinds
-    return np.array([texts[folded_text(u)] for u in utterances], np.int64), kinds
+    return np.array([texts[split_text(u)] for u in utterances], np.int64), kinds
+
+
+def split_text(utterance: Utterance) -> str:
+    """Return what stays on one side of a split: a prompt with all its replies, or a text."""
+    return folded_text(utterance).partition(f"\0{REPLY}\0")[0]
 
 
 def folded_text(utterance: Utterance) -> str:

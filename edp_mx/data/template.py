@@ -7,9 +7,9 @@ from typing import Optional, Tuple
 
 from edp_mx.data.readers.assembly import split_tokens
 from edp_mx.data.tokenizer import Tokenizer
-from edp_mx.data.utterance import SEPARATOR
+from edp_mx.data.utterance import MASK, SEPARATOR
 
-UTTERANCE, MASK = "{}", "[MASK]"
+UTTERANCE = "{}"
 
 
 def is_template(text: str) -> bool:

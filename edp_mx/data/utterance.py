@@ -7,6 +7,7 @@ from itertools import groupby
 from typing import Any, Dict, List, Sequence, Tuple
 
 SEPARATOR = "[SEP]"  # the token between two texts
+MASK = "[MASK]"  # the token that hides one
 REPLY = "<|reply|>"  # the token between what a language model is given and what it continues with
 _BETWEEN = frozenset((SEPARATOR, REPLY, "user:", "system:"))  # the parts of an utterance
 _LONG = 5  # words

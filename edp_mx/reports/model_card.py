@@ -6,6 +6,7 @@ from typing import Any, Dict, List, Optional, Tuple
 
 import yaml
 
+from edp_mx.data.byte_level_bpe import END
 from edp_mx.dp.accounting.ledger_account import LedgerAccount
 from edp_mx.reports.explanation import NO_MECHANISM_PAGE, explain_by_section
 from edp_mx.reports.ledger_report import account_of, is_without_privacy
@@ -94,12 +95,14 @@ def _use(trained: TrainedRun, to: str) -> str:
         needed = "numpy, tokenizers, torch and transformers"
         return _SCRIPT.format(script="modeling", needed=needed)
     task = _pipeline(trained)
-    text = "a [MASK] text" if task == "fill-mask" else "an utterance"
-    return _PIPELINE.format(task=task, text=text)
+    texts = {"fill-mask": "a [MASK] text", "text-generation": f"{END}a prompt{END}"}
+    return _PIPELINE.format(task=task, text=texts.get(task, "an utterance"))
 
 
 def _pipeline(trained: TrainedRun) -> str:
     """Return what model hubs call the task."""
+    if trained.task.continues:
+        return "text-generation"
     return next((tag for head, tag in _PIPELINES if head in trained.model.heads), "fill-mask")
 
 

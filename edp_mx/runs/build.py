@@ -185,6 +185,7 @@ def encode_part(
     part: str,
     *,
     like: Optional[EncodedCorpus] = None,
+    is_continued: bool = False,
 ) -> EncodedCorpus:
     """Encode with the configured maxima, and warn of utterances of the `part` that they cut off."""
     encoded = encode(
@@ -194,11 +195,12 @@ def encode_part(
         max_characters=config.data.max_characters,
         max_pieces=config.data.max_pieces,
         like=like,
+        is_continued=is_continued,
     )
     if encoded.num_cut:
         logger.warning(
             "%d of %d %s utterances are longer than data.max_tokens or data.max_pieces: their "
-            "ends are cut off%s; a prompt loses its beginning",
+            "ends are cut off%s; a prompt, or a text to continue, loses its beginning",
             encoded.num_cut,
             len(encoded),
             part,

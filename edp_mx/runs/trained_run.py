@@ -143,13 +143,17 @@ class TrainedRun:
         """
         blank = [Utterance(tuple(tokens), ("O",) * len(tokens), "") for tokens in token_lists]
         size = most_at_once or self.config.training.evaluation_batch_size
-        batches = evaluation_batches(self._encode(blank), size)
+        encoded = self._encode(blank, is_continued=self.task.continues)
+        batches = evaluation_batches(encoded, size)
         self.model.heard = heard
         found = dict(self.model.answers(batches, blank, self.vocabulary))
         return [found[index] for index in range(len(blank))]
 
-    def _encode(self, utterances: Sequence[Utterance]) -> EncodedCorpus:
-        return encode_part(self.config, utterances, self.vocabulary, "given")
+    def _encode(
+        self, utterances: Sequence[Utterance], *, is_continued: bool = False
+    ) -> EncodedCorpus:
+        given = self.config, utterances, self.vocabulary, "given"
+        return encode_part(*given, is_continued=is_continued)
 
 
 def read_part(run: RunDirectory, config: ExperimentConfig, name: str) -> List[Utterance]:

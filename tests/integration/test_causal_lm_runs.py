@@ -71,6 +71,8 @@ def test_it_is_exported_with_a_card_that_fits_it(whole, tmp_path):
     run = whole[0]
     edp_mx("export", run, "--to", "huggingface", "--out", tmp_path / "exported")
     card = (tmp_path / "exported" / "README.md").read_text()
+    assert "pipeline_tag: text-generation" in card
+    assert '("<|endoftext|>a prompt<|endoftext|>")' in card
     assert "need not be true" in card and "label" not in card.partition("## Limits")[2]
     before, after = (read_checkpoint(each) for each in (run / "model", tmp_path / "exported"))
     for name, values in before.tensors.items():

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import List, Optional, Sequence
 
 from edp_mx.data.readers.assembly import Assembler, split_tokens
-from edp_mx.data.utterance import REPLY, Utterance
+from edp_mx.data.utterance import MASK, REPLY, SEPARATOR, Utterance
 from edp_mx.errors import UserError
 
 LABEL = "reply"  # the intent of an utterance that has a prompt and a reply, and no other label
@@ -27,13 +27,15 @@ def assemble_reply(
 
 
 def checked_tokens(prompt: Sequence[str], reply: Sequence[str], place: str) -> List[str]:
-    """Return the tokens of an utterance; neither side may be empty or hold `<|reply|>`."""
+    """Return the tokens of an utterance; neither side may be empty, or hold what stands for a piece
+    of its own, such as `<|reply|>`."""
     for name, tokens in (("prompt", prompt), ("reply", reply)):
         if not tokens:
             raise UserError(f"{place}: the {name} is empty; remove the utterance")
-        if REPLY in tokens:
-            raise UserError(
-                f"{place}: the {name} holds {REPLY}, which stands between a prompt and its reply; "
-                "remove it from the text"
-            )
+        for special in (REPLY, SEPARATOR, MASK):
+            if special in tokens:
+                raise UserError(
+                    f"{place}: the {name} holds {special}, which stands for a piece that ends or "
+                    "hides a text; remove it from the text"
+                )
     return [*prompt, REPLY, *reply]

@@ -7,10 +7,9 @@ from pathlib import Path
 from typing import Any, Dict, Optional
 
 from edp_mx.data.batching import PieceTable
-from edp_mx.data.template import MASK
 from edp_mx.data.tokenization import PATTERNS
 from edp_mx.data.tokenizer import Tokenizer
-from edp_mx.data.utterance import SEPARATOR
+from edp_mx.data.utterance import MASK, SEPARATOR
 from edp_mx.errors import UserError
 from edp_mx.runs.exported.exported_model import PIECES
 from edp_mx.runs.trained_run import TrainedRun

@@ -120,7 +120,8 @@ class _Decoder:
 
     def _cut(self, scores: mx.nd.NDArray) -> mx.nd.NDArray:
         """Return scores at the temperature, of the pieces that may be drawn. Shapes: (N, V)."""
-        found = scores.asnumpy().astype(np.float64) / self._decoding.temperature  # (N, V)
+        found = scores.asnumpy().astype(np.float64)  # (N, V)
+        found = (found - found.max(axis=1, keepdims=True)) / self._decoding.temperature
         order = np.argsort(-found, axis=1, kind="stable")  # (N, V), the likeliest first
         ordered = np.take_along_axis(found, order, axis=1)
         if self._decoding.top_k is not None:
@@ -131,7 +132,7 @@ class _Decoder:
             reached = before >= self._decoding.top_p * shares.sum(axis=1, keepdims=True)
             ordered[reached] = _NEVER
         np.put_along_axis(found, order, ordered, axis=1)
-        return mx.nd.array(found, ctx=scores.context, dtype="float32")
+        return mx.nd.array(found.clip(min=_NEVER), ctx=scores.context, dtype="float32")
 
 
 def _without(pieces: List[int], end: int) -> List[int]:

@@ -102,7 +102,7 @@ class CausalLM(TaskModel):
 
         Shapes: (N, R) each; 0 at padding.
         """
-        places, targets = predicted(batch.pieces, end=self._end)
+        places, targets = predicted(batch.pieces, end=self._end, is_cut=batch.is_cut)
         context = context_of(self.encoder)
         asked = (mx.nd.array(each, ctx=context, dtype="float32") for each in (places, targets))
         losses, likeliest = self.encoder(*self.encoder.inputs(batch, context), *asked)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import asdict, dataclass
-from typing import Any, Dict, Iterable, Sequence, Tuple
+from typing import Any, Dict, Iterable, Optional, Sequence, Tuple
 
 import numpy as np
 
@@ -39,7 +39,9 @@ class NextPieceScores:
         )
 
 
-def predicted(inputs: PieceInputs, *, end: int) -> Tuple[np.ndarray, np.ndarray]:
+def predicted(
+    inputs: PieceInputs, *, end: int, is_cut: Optional[np.ndarray] = None
+) -> Tuple[np.ndarray, np.ndarray]:
     """Return the places of the pieces before those behind each prompt, and the ids of the latter.
 
     A prompt ends at the last separator (a `<|reply|>`, or what stands between two texts) inside
@@ -48,6 +50,7 @@ def predicted(inputs: PieceInputs, *, end: int) -> Tuple[np.ndarray, np.ndarray]
 
     Args:
         end: id of the piece that closes a sequence.
+        is_cut: (N,), which texts lost their ends: what closes these is not predicted.
 
     Shapes: → (N, R) int32 each, R the most predicted pieces of a text; ids are −1 behind the last.
     """
@@ -55,9 +58,9 @@ def predicted(inputs: PieceInputs, *, end: int) -> Tuple[np.ndarray, np.ndarray]
     steps = np.arange(pieces.shape[1])
     is_inside = (steps > 0) & (steps < lengths[:, None] - 1)  # (N, P)
     begins = np.where(is_inside & (pieces == end), steps, 0).max(axis=1)  # (N,)
-    numbers = lengths - 1 - begins  # (N,)
-    places = begins[:, None] + np.arange(numbers.max())  # (N, R)
-    is_there = places < lengths[:, None] - 1  # (N, R)
+    ends = lengths - 1 if is_cut is None else lengths - 1 - is_cut  # (N,)
+    places = begins[:, None] + np.arange(max(1, (ends - begins).max()))  # (N, R)
+    is_there = places < ends[:, None]  # (N, R)
     places = np.where(is_there, places, 0)
     targets = np.where(is_there, np.take_along_axis(pieces, places + 1, axis=1), -1)  # (N, R)
     return places.astype(np.int32), targets

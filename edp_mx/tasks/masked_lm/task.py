@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Any, Dict, Iterable, Sequence, Tuple
 import numpy as np
 
 from edp_mx.data.columnar_corpus import token_counts
-from edp_mx.data.template import MASK
 from edp_mx.data.tokenizer import Tokenizer
-from edp_mx.data.utterance import Utterance
+from edp_mx.data.utterance import MASK, Utterance
 from edp_mx.errors import UserError
 from edp_mx.tasks.piece_guessing import (
     PERPLEXITY,

@@ -213,5 +213,19 @@ def test_a_prompt_loses_its_beginning_and_never_the_reply_s(sizes, max_tokens, r
         assert batch.inputs.pieces[row, firsts].tolist() == ids
 
 
+@pytest.mark.parametrize(("max_tokens", "room"), [(3, 99), (99, 4), (9, 99)])
+@pytest.mark.parametrize("end", [(), (REPLY,)])
+def test_a_text_to_continue_keeps_its_end(max_tokens, room, end):
+    tokens = ("aba", "ab", "abab", "ab", "aba", *end)
+    encoded = encode([plain(tokens)], vocabulary_of([plain(tokens)]), max_tokens=max_tokens,
+                     max_pieces=room + 2, is_continued=True)  # fmt: skip
+    counts = [1 if token == REPLY else len(WORDPIECE.ids(token)) for token in tokens]
+    kept = max(n for n in range(1, len(tokens) + 1)
+               if n <= max_tokens and sum(counts[-n:]) <= room)  # fmt: skip
+    skipped = 0 if encoded.skips is None else encoded.skips[0]
+    assert (skipped, encoded.lengths[0]) == (len(tokens) - kept, kept)
+    assert not encoded.num_cut
+
+
 def plain(tokens):
     return Utterance(tokens, ("O",) * len(tokens), "i")

@@ -81,7 +81,7 @@ REPLIES = [f"the train number {i} leaves at noon" for i in range(300)]
     ("theirs", "is_own"),
     [
         (said(*REPLIES), True),  # as plain text
-        (said(*(f"when do I leave {i} <|reply|> {reply}" for i, reply in enumerate(REPLIES))), True),
+        (said(*(f"when {i} <|reply|> {reply}" for i, reply in enumerate(REPLIES))), True),
         (said(*(f"acts {i} [SEP] {reply}" for i, reply in enumerate(REPLIES))), True),
         (said(*(f"user: {reply} system: that is {reply}" for reply in REPLIES)), True),  # a turn
         (said(*(f"user: it is {reply}" for reply in REPLIES)), False),

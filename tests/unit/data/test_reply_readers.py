@@ -86,7 +86,9 @@ def test_another_reading_is_another_corpus_in_the_cache(tmp_path, monkeypatch):
         ({"context": [3]}, 'line 2: "context" is not a list of turns'),
         ({"dialogue": None}, 'line 2: "dialogue" is missing or no str'),
         ({"acts": []}, "line 2: the prompt is empty"),
-        ({"text": f"a {REPLY} b"}, r"line 2: the reply holds <\|reply\|>, which stands between"),
+        ({"text": f"a {REPLY} b"}, r"line 2: the reply holds <\|reply\|>, which stands for"),
+        ({"text": "a [SEP] b"}, r"line 2: the reply holds \[SEP\], which stands for"),
+        ({"text": "a [MASK] b"}, r"line 2: the reply holds \[MASK\], which stands for"),
     ],
 )
 def test_a_broken_turn_is_refused_by_its_line(change, told, tmp_path):

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.jsonl import write_jsonl
 from support.refusals import one_sentence
-from support.utterances import ids_of, say, split_corpus, stored
+from support.utterances import ids_of, say, split_corpus, split_in_order, stored
 
 from edp_mx.data import columns as columns_module
 from edp_mx.data import corpus as corpus_module
@@ -91,6 +91,24 @@ def test_each_utterance_trains_as_often_as_the_fraction_says():
     for seed in range(2000):
         hits[split_corpus(utterances, seed=seed).train] += 1
     assert np.abs(hits / 2000 - 0.45).max() < 4.5 * np.sqrt(0.45 * 0.55 / 2000)
+
+
+def test_a_prompt_is_on_one_side_with_all_its_replies(generator, tmp_path):
+    names = [f"{'Name' if n % 2 else 'name'} {n % 40}" for n in range(200)]
+    said = [say(f"{name} <|reply|> text {n}", id=f"{n}") for n, name in enumerate(names)]
+    split, sides = split_corpus(said, seed=int(generator.integers(99))), {}
+    for part in PARTS:
+        for index in getattr(split, part):
+            sides.setdefault(int(index) % 40, set()).add(part)
+    assert len(sides) == 40 and all(len(found) == 1 for found in sides.values())
+    in_files = []
+
+    def arrange(sizes, keys, intents):
+        in_files.append(keys)
+        return split_in_order(sizes, keys, intents)
+
+    stored(said, tmp_path, arrange)
+    assert (in_files[0][:40] == in_files[0][160:]).all() and len(set(in_files[0])) == 40
 
 
 def test_own_parts_are_put_in_order():

@@ -13,7 +13,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from support.documentation import ROOT
 from support.refusals import one_sentence
-from tokenizers import ByteLevelBPETokenizer
+from tokenizers import ByteLevelBPETokenizer, Tokenizer
 
 from edp_mx.data.byte_level_bpe import ByteLevelBPE
 from edp_mx.data.encoding import encode
@@ -24,6 +24,7 @@ from edp_mx.data.vocabulary import Vocabulary
 from edp_mx.errors import UserError
 
 SPECIAL = ["<s>", "<pad>", "</s>", "<unk>", "<mask>"]
+BYTES = {"pre_tokenizer": {"type": "ByteLevel"}}
 LINES = ["set an alarm for seven", "play the café song", "don't wake me", "an alarm, please"]
 
 
@@ -103,8 +104,10 @@ def test_it_survives_its_files_and_another_process(bpe, tmp_path):
     ("content", "told"),
     [
         ({"model": {"type": "Unigram"}}, "a Unigram tokenizer cannot be read, only WordPiece and"),
-        ({"model": {"type": "BPE"}}, "is not a tokenizer of Hugging Face's"),
-        ({"model": {"type": "BPE", "vocab": {"a": 1}, "merges": []}}, "are not 0, 1, 2"),
+        ({**BYTES, "model": {"type": "BPE"}}, "is not a tokenizer of Hugging Face's"),
+        ({"model": {"type": "BPE", "vocab": {"a": 0}, "merges": []}}, "are not byte-level"),
+        ({"pre_tokenizer": {"type": "Metaspace"}, "model": {"type": "BPE"}}, "Metaspace, normal"),
+        ({**BYTES, "normalizer": {"type": "NFC"}, "model": {"type": "BPE"}}, "normalizer NFC"),
         ({"model": {"type": "WordPiece", "vocab": {"a": 1}}}, "are not 0, 1, 2"),
         ([], "must hold a JSON object"),
         (None, "has no vocab.txt"),
@@ -132,6 +135,12 @@ def test_gpt_2_has_no_blank_before_a_text_and_one_piece_around_it():
         assert (batch.inputs.pieces[row, length:] == end).all()
 
 
+def test_a_word_without_its_bytes_is_refused_and_not_shortened():
+    gpt = ByteLevelBPE((*"ab", "Ġ", "<|endoftext|>"), ())
+    assert gpt.ids("ab") == [2, 0, 1]
+    one_sentence('the word "azb" cannot be spelled, since the vocabulary lacks', gpt.ids, "azb")
+
+
 def test_a_text_that_is_cut_never_has_more_pieces_than_there_is_room(generator):
     pieces = (*"abc", "Ġ", "Ġabc", "Ġa", "Ġab", "<|endoftext|>")  # "abc" is longer at the beginning
     gpt = ByteLevelBPE(pieces, (("Ġ", "a"), ("Ġa", "b"), ("Ġab", "c")))
@@ -140,6 +149,35 @@ def test_a_text_that_is_cut_never_has_more_pieces_than_there_is_room(generator):
     vocabulary = Vocabulary.of_pieces(gpt, corpus, word_source="file")
     lengths = encode(corpus, vocabulary, max_pieces=12).batch(range(30)).inputs.lengths
     assert 8 < lengths.max() <= 12
+
+
+def test_the_library_reads_what_was_learned_as_a_batch_has_it(tmp_path):
+    """So that transformers' pipeline is given prompts, and gives texts, as they were learned."""
+    (tmp_path / "text.txt").write_text("\n".join(LINES))
+    with open(tmp_path / "text.txt") as file:
+        gpt = ByteLevelBPE.learn(file, size=300, min_count=1)
+    gpt.save(tmp_path, max_positions=9)
+    library = Tokenizer.from_file(str(tmp_path / "tokenizer.json"))
+    said = Utterance(("don't", "wake", "<|reply|>", "the", "café"), ("O",) * 5, "i")
+    vocabulary = Vocabulary.of_pieces(gpt, [said], word_source="file")
+    pieces = encode([said], vocabulary).batch([0]).inputs.pieces[0].tolist()
+    end = "<|endoftext|>"
+    assert library.encode(f"{end}don't wake{end}the café{end}").ids == pieces
+    assert library.decode(pieces[-6:]).endswith("the café"[-2:])
+    assert library.decode(gpt.opening_ids("an") + gpt.ids("alarm")) == "an alarm"
+    settings = json.loads((tmp_path / "tokenizer_config.json").read_text())
+    assert settings["eos_token"] == settings["bos_token"] == end
+    assert load_tokenizer(tmp_path) == gpt
+
+
+def test_the_library_reads_a_text_of_a_roberta_as_a_batch_has_it(bpe, tmp_path):
+    bpe.save(tmp_path, max_positions=9)
+    library = Tokenizer.from_file(str(tmp_path / "tokenizer.json"))
+    said = Utterance(("set", "an", "alarm"), ("O",) * 3, "i")
+    vocabulary = Vocabulary.of_pieces(bpe, [said], word_source="file")
+    pieces = encode([said], vocabulary).batch([0]).inputs.pieces[0].tolist()
+    assert library.encode("set an alarm").ids == pieces
+    assert library.decode(pieces).strip() == "set an alarm"
 
 
 LEARN = """

@@ -73,9 +73,10 @@ def corpus(generator):
 
 def replies_by_hand(batch):
     """For each sequence the places of its predicted pieces."""
-    for pieces, length in zip(batch.inputs.pieces.tolist(), batch.inputs.lengths.tolist()):
+    for row, length in enumerate(batch.inputs.lengths.tolist()):
+        pieces, is_cut = batch.inputs.pieces[row], batch.is_cut is not None and batch.is_cut[row]
         inside = [place for place in range(1, length - 1) if pieces[place] == END]
-        yield range(max([0, *inside]) + 1, length)
+        yield range(max([0, *inside]) + 1, length - is_cut)
 
 
 @settings(max_examples=50, deadline=None)
@@ -119,6 +120,21 @@ def test_a_text_is_read_from_end_to_end_and_its_reply_alone_is_predicted():
     assert spelled == [end, "b", "Ġab", end, "ab", "Ġ", "b", end]
     _, targets = predicted(batch.inputs, end=END)
     assert [PIECES[i] for i in targets[0]] == ["ab", "Ġ", "b", end]
+
+
+def test_where_a_text_is_cut_its_end_is_not_predicted():
+    said = [Utterance((*prompt, *["ab"] * 9), ("O",) * (9 + len(prompt)), "")
+            for prompt in ((), ("b", REPLY))]  # fmt: skip
+    said.append(Utterance(("ab",), ("O",), ""))
+    batch = encode(said, VOCABULARY, max_pieces=8).batch(range(3))
+    assert batch.is_cut.tolist() == [True, True, False]
+    _, targets = predicted(batch.inputs, end=END, is_cut=batch.is_cut)
+    assert [END in row for row in targets] == [False, False, True]
+    length = batch.inputs.lengths[0]
+    assert targets[0][targets[0] >= 0].tolist() == batch.inputs.pieces[0, 1 : length - 1].tolist()
+    lost = model_of().loss(batch).asnumpy()
+    scored = sum(counts[2] for counts in model_of().guesses([batch]))
+    assert (lost > 0).all() and scored == (targets >= 0).sum()
 
 
 def test_the_scores_are_those_of_all_predicted_pieces_together(corpus):

@@ -35,6 +35,7 @@ def drawn(**decoding):
         ({"temperature": 1, "top_p": 0.69}, SHARES * [0, 1, 0, 1, 0]),
         ({"temperature": 1, "top_p": 0.71}, SHARES * [0, 1, 0, 1, 1]),
         ({"temperature": 1, "top_k": 3, "top_p": 0.75}, SHARES * [0, 1, 0, 1, 0]),
+        ({"temperature": 1e-40}, SHARES * [0, 1, 0, 0, 0]),
         ({"temperature": 2, "top_p": 0.01}, SHARES * [0, 1, 0, 0, 0]),
     ],
 )
