@@ -44,10 +44,10 @@ Made by `python -m experiments.paper_epsilons --out docs/paper_epsilons.md`; che
 `tests/unit/experiments/test_paper_epsilons.py`.
 
 Table 1 of *An Efficient DP-SGD Mechanism for Large Scale NLU Models* gives log10 of ε. It was
-counted by ρ = Σ 1/(2 z_t²), once an epoch, and ε = ρ + 2√(ρ ln 1/δ), with δ = 5e-4 (ATIS, SNIPS,
+counted by ρ = Σ 1/(2 z_t²), once per epoch, and ε = ρ + 2√(ρ ln 1/δ), with δ = 5e-4 (ATIS, SNIPS,
 NLU-eval) or 5e-5 (Health, Comm., Video). Which z₀, τ and number of epochs T belong to a row is not
 said. Here is one choice for each from the ranges that were searched (z₀ from 1e-6 to 1, τ from the
-stated sets), with one T a model, that reproduces all 36 to ±0.1.
+stated sets), with one T per model, that reproduces all 36 to ±0.1.
 
 **Holds** is ε for N = 8 workers and micro-batches of several utterances, exactly converted. The
 noise on the aggregate is 1/√8 of what the count takes it for, and one utterance moves it twice as

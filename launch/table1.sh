@@ -3,7 +3,7 @@
 #
 #   launch/table1.sh --dry-run
 #   launch/table1.sh --corpora atis snips --models clc --seeds 0 1 2 --budget-hours 8 \
-#     --out results/table1.md
+#     --out runs/table1.md
 #   NP=2 launch/table1.sh --corpora health --models clc
 #
 # NP is the number of workers of each training (default 1); they share the paper's 8 micro-batches.

@@ -49,7 +49,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     add("--delta", type=float, metavar="D",
         help="at which it is to hold, below 1/n; default 1/(2n)")  # fmt: skip
     add("--user-key", metavar="KEY",
-        help="protect all that one user says; KEY holds the user's name, mostly user")  # fmt: skip
+        help="protect all utterances of a user together; KEY has the name of the user")  # fmt: skip
     add("--start-from", type=Path, metavar="RUN|CHECKPOINT",
         help="a run on public utterances, or a BERT in Hugging Face's layout")  # fmt: skip
     add("--public", nargs="+", default=list(STANDINS), metavar="CORPUS|TEXT",

@@ -73,9 +73,9 @@ class DataConfig(Settings):
         layout: how its files are laid out; auto recognises it.
         split: "paper" (45:5:50 over the whole corpus; if users are named, each on one side), "own"
             (as the corpus was published; without a test part, its validation part is that), or
-            percentages of training, validation and test in place of the paper's, such as "80/10/10"
-            or {train: 0.8, validation: 0.1, test: 0.1}; or {test: FILE}, with a file that is the
-            test part, while `path` has the rest.
+            the shares of training, validation and test in place of the paper's, as "80/10/10" in
+            per cent or as {train: 0.8, validation: 0.1, test: 0.1}; or {test: FILE}, with a file
+            that is the test part, while `path` has the rest.
         split_seed: seed of the split, of a subset, and of a stand-in.
         size: number of utterances of a stand-in (default 20,000), or of a random subset of another
             corpus (default all).

@@ -97,8 +97,8 @@ def test_the_page_on_tasks(tmp_path, generator):
     folder_of_ones_own(tmp_path, [])
     write_table(tmp_path / "reviews.tsv", texts(generator, 1000))
     page = "".join(blocks(ROOT / "docs" / "tasks.md"))
-    for end, more in (("data.path=text/mine.txt.gz", "model.num_layers=1"),
-                      ("runs/pretrain_mine/model", "training.epochs=1")):  # fmt: skip
+    for end, more in (("data.path=text/own.txt.gz", "model.num_layers=1"),
+                      ("runs/pretrain_own/model", "training.epochs=1")):  # fmt: skip
         page = page.replace(f"{end}\n", f"{end} {more}\n")
     said = execute(page, tmp_path)
     assert "masked pieces guessed" in said
