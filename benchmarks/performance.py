@@ -179,7 +179,6 @@ def run(
     """
     inherited = {name: value for name, value in os.environ.items() if name != "OMP_NUM_THREADS"}
     environment = {**inherited, **environment}
-    environment.setdefault("HOROVOD_GLOO_TIMEOUT_SECONDS", "600")  # a busy machine is no failure
     if threads is not None:
         environment["OMP_NUM_THREADS"] = str(threads)
     process = subprocess.Popen(

@@ -59,8 +59,7 @@ def start(number: int, options: argparse.Namespace) -> Job:
     return Job(
         [*launcher(number), *program],
         size=number,
-        # The second, because a job that stands still answers nobody.
-        environment={"OMP_NUM_THREADS": str(threads), "HOROVOD_GLOO_TIMEOUT_SECONDS": "600"},
+        environment={"OMP_NUM_THREADS": str(threads)},
     )
 
 

@@ -16,7 +16,7 @@ from edp_mx.cli.console import add_limits, add_overrides, add_wide, show, whole,
 from edp_mx.runs.attack_records import collect_attacks
 from edp_mx.runs.record import RECORDS
 from edp_mx.runs.records import records_below
-from edp_mx.runs.sweep.budget import Budget, Limits
+from edp_mx.runs.sweep.budget import Budget
 from edp_mx.runtime.files import keep_private, refuse_unwritable, write_text
 from edp_mx.runtime.progress import start_logging
 from experiments.command import main
@@ -94,7 +94,7 @@ def run(arguments: argparse.Namespace) -> int:
 
     said = make(
         table,
-        Budget(Limits(hours=arguments.budget_hours, at_once=arguments.workers_at_once)),
+        Budget(hours=arguments.budget_hours, at_once=arguments.workers_at_once),
         is_retried=arguments.retry,
         is_read_only=arguments.dry_run,
         makes_again=arguments.retrain,

@@ -14,7 +14,7 @@ from typing import Dict, Iterator, List, Sequence, Tuple
 
 from edp_mx.cli.console import add_budget_hours, whole
 from edp_mx.runs.attack_records import collect_attacks
-from edp_mx.runs.sweep.budget import Budget, Limits
+from edp_mx.runs.sweep.budget import Budget
 from edp_mx.runtime.files import write_text
 from edp_mx.runtime.progress import start_logging
 from experiments.command import main
@@ -128,7 +128,7 @@ def train(request: Request, cells: Sequence[Cell], arguments: argparse.Namespace
     """Train and attack the points without a record; return the missing ones."""
     said = make(
         Table(request, cells, shadow_cells(request), arguments.runs, RECORDS),
-        Budget(Limits(hours=arguments.budget_hours)),
+        Budget(hours=arguments.budget_hours),
         is_read_only=arguments.dry_run,
         makes_again=not arguments.dry_run,
     )

@@ -5,10 +5,5 @@
 #   NP=2 launch/sweep.sh configs/sweep/atis_clc_dp_sgd.yaml --out sweeps/atis --budget-hours 3
 #
 # NP is the number of workers of each trial (default 8). Call it again to go on after an interruption.
-set -euo pipefail
-if [ $# = 0 ] || [ "$1" = --help ]; then
-  sed -n '2,7s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"
-  exit $(($# == 0 ? 2 : 0))
-fi
 . "$(dirname "${BASH_SOURCE[0]}")/environment.sh"
 exec python -m edp_mx sweep --workers "$np" "$@"

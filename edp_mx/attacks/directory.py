@@ -48,7 +48,7 @@ def write_outcome(
         "run": run.path.resolve().name,
         "origin": asdict(scores.origin),
         "results": [
-            {"name": one.name, "says": one.says, **success.to_dict()}
+            {"name": one.name, "says": one.says, **asdict(success)}
             for one, success in zip(guesses, measured)
         ],
         "facts": facts,

@@ -55,12 +55,13 @@ def run(arguments: argparse.Namespace) -> int:
     if not 0 < arguments.timeout <= 3600:
         raise UserError(f"--timeout is {arguments.timeout:g}; it must be above 0, at most 3600")
     try:
-        from edp_mx.serving.server import build_server, cut_of, predict_of, reads_second
+        from edp_mx.serving.server import build_server, predict_of, reader_of
     except ModuleNotFoundError as error:
         raise UserError(
             f"edp-mx serve needs {error.name}: pip install 'edp_mx[serve]', or launch/setup.sh"
         ) from error
     path = arguments.run_directory
+    cut, reads_second = reader_of(path)
     server = build_server(
         path.resolve().name,
         partial(predict_of, path, arguments.overrides),
@@ -69,8 +70,8 @@ def run(arguments: argparse.Namespace) -> int:
         seconds=arguments.timeout,
         hosts=arguments.hosts,
         digits=None if arguments.full_confidences else 2,
-        cut=cut_of(path),
-        reads_second=reads_second(path),
+        cut=cut,
+        reads_second=reads_second,
         head=_head_of(path) if _is_loopback(arguments.host) else (),
     )
     signal.signal(signal.SIGTERM, interrupt)

@@ -65,7 +65,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     from edp_mx.reports.sweep_results import describe_sweep
-    from edp_mx.runs.sweep.budget import Limits
+    from edp_mx.runs.sweep.budget import Budget
     from edp_mx.runs.sweep.config import load_sweep, places_of
     from edp_mx.runs.sweep.search import Sweep
 
@@ -84,7 +84,7 @@ def run(arguments: argparse.Namespace) -> int:
     )
     with closing(sweep):
         is_done = sweep.run(
-            Limits(arguments.budget_runs, arguments.budget_hours, arguments.workers_at_once)
+            Budget(arguments.budget_runs, arguments.budget_hours, arguments.workers_at_once)
         )
     picture = _draw(sweep)
     if arguments.json:

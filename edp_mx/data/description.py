@@ -5,6 +5,7 @@ from __future__ import annotations
 from array import array
 from collections import Counter
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Dict, Iterable, List, Optional, Sequence, Tuple
 
 import numpy as np
@@ -93,6 +94,7 @@ def describe(
     intents, slots, words, lengths, users = counters
     texts = array("q")
     first: Dict[str, Utterance] = {}
+    num_pieces = lru_cache(1 << 17)(lambda token: len(tokenizer.ids(token)) if tokenizer else 0)
     for utterance in utterances:
         intents[utterance.intent] += 1
         slots.update(span.type for span in spans_of(utterance.slots))
@@ -100,7 +102,7 @@ def describe(
         lengths[len(utterance.tokens)] += 1
         users[utterance.user] += 1
         texts.append(hash(folded_text(utterance)))
-        pieces = sum(len(tokenizer.ids(token)) for token in utterance.tokens) if tokenizer else 0
+        pieces = sum(map(num_pieces, utterance.tokens))
         cut += len(utterance.tokens) > max_tokens or pieces + ENDS > max_pieces
         first.setdefault(utterance.intent, utterance)
     count = sum(intents.values())

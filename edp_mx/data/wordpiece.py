@@ -5,9 +5,9 @@ from __future__ import annotations
 import logging
 from collections import Counter
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cached_property
 from pathlib import Path
-from typing import Any, Callable, ClassVar, Dict, List, Mapping, Tuple
+from typing import Any, ClassVar, Dict, List, Mapping, Tuple
 
 from edp_mx.data.readers.assembly import read_lines
 from edp_mx.data.tokenizer import (
@@ -24,9 +24,6 @@ from edp_mx.errors import UserError
 from edp_mx.runtime.files import PathLike, write_json, write_text
 
 logger = logging.getLogger(__name__)
-
-_MAX_CACHED = 1 << 17  # tokens whose ids are kept, the last used ones
-_LONGEST_CACHED = 64  # characters; a line without blanks is a single token
 
 
 @dataclass(frozen=True)
@@ -57,10 +54,6 @@ class WordPiece(Tokenizer):
                 "take the vocab.txt of a BERT, or add what is missing"
             )
 
-    def __reduce__(self) -> Tuple[Any, ...]:
-        """Leave the library's tokenizer behind; the other process makes its own."""
-        return WordPiece, (self.pieces, self.lowercase)
-
     @cached_property
     def special_ids(self) -> SpecialIds:
         return SpecialIds(*map(self.pieces.index, SPECIAL_PIECES))
@@ -73,20 +66,10 @@ class WordPiece(Tokenizer):
         nothing is left, such as control characters. A token "[CLS]" is text: its brackets and
         letters.
         """
-        return list(self._spell(token) if len(token) > _LONGEST_CACHED else self._cached(token))
+        return self._library.encode(as_utf8(token)).ids or [self.special_ids.unk]
 
     def whole_words(self) -> List[str]:
         return [piece for piece in self.pieces if not piece.startswith(("##", "["))]
-
-    @cached_property
-    def _cached(self) -> Callable[[str], Tuple[int, ...]]:
-        return lru_cache(_MAX_CACHED)(self._spell)
-
-    @cached_property
-    def _spell(self) -> Callable[[str], Tuple[int, ...]]:
-        """Make the way from token to ids."""
-        library, unknown = self._library, (self.special_ids.unk,)
-        return lambda token: tuple(library.encode(as_utf8(token)).ids) or unknown
 
     @cached_property
     def _library(self) -> Any:

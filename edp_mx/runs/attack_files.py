@@ -21,7 +21,12 @@ class Estimate(AsRead):
 
 @dataclass(frozen=True)
 class AttackSuccess(AsRead):
-    """How well an attack separates members from others; `tpr_at_fpr` is by rate, as a text."""
+    """How well an attack separates members from others.
+
+    Attributes:
+        auc: probability that a member scores higher than a non-member; ties count half.
+        tpr_at_fpr: false-positive rate, as a text -> largest share of members found within it.
+    """
 
     auc: Estimate
     tpr_at_fpr: Mapping[str, Estimate]
@@ -41,13 +46,24 @@ class AttackSuccess(AsRead):
 
 
 @dataclass(frozen=True)
-class AttackResult(AttackSuccess):
+class Success(AttackSuccess):
+    """What is measured of an attack; the intervals are bootstrapped.
+
+    Attributes:
+        balanced_accuracy: at the threshold of the attack; None where it has none.
+        best_balanced_accuracy: at the best threshold in hindsight.
+    """
+
+    balanced_accuracy: Optional[float]
+    best_balanced_accuracy: float
+
+
+@dataclass(frozen=True)
+class AttackResult(Success):
     """One of the results in `attack.json`."""
 
     name: str
     says: str
-    balanced_accuracy: Optional[float]
-    best_balanced_accuracy: float
 
     @property
     def success(self) -> AttackSuccess:

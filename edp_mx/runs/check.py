@@ -14,7 +14,7 @@ from edp_mx.dp.accounting.budget import refuse_unaffordable
 from edp_mx.dp.accounting.guarantee import Guarantee
 from edp_mx.dp.accounting.ledger import Ledger, read_ledger, refuse_other_plan
 from edp_mx.dp.accounting.plan import Plan
-from edp_mx.dp.accounting.samplers import check_sizes
+from edp_mx.dp.accounting.samplers import sizes_of
 from edp_mx.dp.accounting.units import UNITS
 from edp_mx.dp.checkpoint_file import place_of
 from edp_mx.runs.ancestors import brought_along
@@ -46,11 +46,12 @@ def check_files(
 
 def check_numbers(config: ExperimentConfig, num_workers: int) -> None:
     """Refuse a batch that these workers cannot share."""
-    check_sizes(
+    sizes_of(
         config.privacy.sampler,
         batch_size=config.training.batch_size,
         num_workers=num_workers,
         micro_batches_per_worker=config.privacy.micro_batches_per_worker,
+        sample_rate=1.0,  # it has no say: n is not known yet
         steps_per_epoch=config.training.steps_per_epoch,
     )
 

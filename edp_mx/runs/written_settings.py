@@ -28,7 +28,6 @@ class WrittenTraining(AsRead):
     """`training:` in a run's `config.yaml`."""
 
     epochs: Optional[int] = None
-    checkpoint: Optional[str] = None
     LIMITS = {"epochs": (1, MOST_COUNTED)}
 
 
@@ -44,7 +43,6 @@ class WrittenPrivacy(AsRead):
 class WrittenSettings(AsRead):
     """`config.yaml` of a run, as far as anything is read from it as it was written."""
 
-    name: Optional[str] = None
     task: Optional[str] = None
     data: Optional[WrittenCorpus] = None
     model: WrittenModel = WrittenModel()

@@ -20,9 +20,6 @@ class SettingError(UserError):
         super().__init__(f"{key} {demand}")
         self.key, self.demand = key, demand
 
-    def __reduce__(self) -> Tuple[Any, ...]:
-        return SettingError, (self.key, self.demand)
-
 
 def setting(
     default: Any,

@@ -40,9 +40,6 @@ class NotOfKind(UserError):
         super().__init__(sentence)
         self.place = place
 
-    def __reduce__(self) -> Tuple[Any, ...]:
-        return NotOfKind, (self.place, str(self))
-
 
 class AsRead:
     """Base of dataclasses for the content of a file, which is written again as it was read.

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import ipaddress
+import re
 from functools import partial
 from pathlib import Path
-from typing import Callable, Iterable, Optional, Sequence
+from typing import Callable, Iterable, Optional, Sequence, Tuple
 
 from edp_mx.data.tokenization import Cut
 from edp_mx.reports.headlines import Headline
 from edp_mx.reports.pages import render_page
-from edp_mx.runs.exported.exported_model import about_of, cut_of_folder, is_exported, load_model
+from edp_mx.runs.exported.exported_model import about_of, is_exported, load_model
 from edp_mx.serving.app import App
 from edp_mx.serving.batcher import Batcher, Predict
 from edp_mx.serving.connections import Server
@@ -33,24 +34,19 @@ def predict_of(path: Path, overrides: Sequence[str] = ()) -> Predict:
     return predict
 
 
-def cut_of(path: Path) -> Cut:
-    """Return the function that makes tokens of a text as the corpus of a model was cut."""
+def reader_of(path: Path) -> Tuple[Cut, Optional[bool]]:
+    """Return what cuts a text into tokens as a model's corpus was cut, and whether it reads two.
+
+    The latter is None where the folder of an export does not say it.
+    """
     if is_exported(path):
-        return cut_of_folder(path)
+        about = about_of(path)
+        return re.compile(about["token_pattern"]).findall, about.get("reads_second")
     from edp_mx.config import load_config  # it has MXNet
     from edp_mx.runs.run_directory import RunDirectory
 
-    return load_config(RunDirectory.trained(path).config).data.tokens_of
-
-
-def reads_second(path: Path) -> Optional[bool]:
-    """Return whether a model was trained on two texts together; None where its folder has not."""
-    if is_exported(path):
-        return about_of(path).get("reads_second")
-    from edp_mx.config import load_config  # it has MXNet
-    from edp_mx.runs.run_directory import RunDirectory
-
-    return load_config(RunDirectory.trained(path).config).data.reads_second
+    data = load_config(RunDirectory.trained(path).config).data
+    return data.tokens_of, data.reads_second
 
 
 def build_server(

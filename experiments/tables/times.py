@@ -39,8 +39,6 @@ METHODS: Dict[str, Tuple[str, Dict[str, Any]]] = {
 }
 # The cost of a step does not depend on the weights, and a checkpoint may be missing.
 _WITHOUT_CHECKPOINT = {"bert": {"model.checkpoint": None, "data.vocabulary.source": "train"}}
-# Horovod's workers wait so many seconds for each other; by themselves they give up after 30.
-_WAITING = {"HOROVOD_START_TIMEOUT": "300", "HOROVOD_GLOO_TIMEOUT_SECONDS": "300"}
 
 
 @dataclass(frozen=True)
@@ -221,8 +219,6 @@ class Times:
 
     def _measure_one(self, cell: TimesCell, request: TimesRequest, seconds: float) -> Optional[str]:
         """Run the job of a row; return its error, if any."""
-        for name, value in _WAITING.items():
-            os.environ.setdefault(name, value)
         threads = min(allowed_threads(), (os.cpu_count() or 1) // cell.workers)
         with tempfile.TemporaryDirectory(prefix="table2-") as folder:
             out, log = Path(folder, "times.json"), Path(folder, "log")

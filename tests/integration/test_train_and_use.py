@@ -37,7 +37,7 @@ from edp_mx.dp.accounting.lognumber import LogNumber
 from edp_mx.metrics.spans import balanced
 from edp_mx.runs.trained_run import load_run
 from edp_mx.runtime.files import write_csv
-from edp_mx.serving.server import cut_of
+from edp_mx.serving.server import reader_of
 
 TINY = ["data.size=600", "data.embeddings.dimension=16", "model.hidden_size=16",
         "model.character_filters=4", "training.epochs=3"]  # fmt: skip
@@ -121,8 +121,8 @@ def test_a_text_is_cut_by_the_tokenizer_of_the_run(runs, tmp_path):
     (said,) = predict(run, ["call mum?"])
     assert predict(run, "call mum?")[0].to_dict() == said.to_dict()
     assert said.utterance.tokens == ("call", "mum", "?")
-    assert cut_of(run)("call mum?") == ["call", "mum", "?"]  # the server's
-    assert cut_of(runs / "sgd")("call mum?") == ["call", "mum?"]
+    assert reader_of(run)[0]("call mum?") == ["call", "mum", "?"]  # the server's
+    assert reader_of(runs / "sgd")[0]("call mum?") == ["call", "mum?"]
 
 
 def test_evaluate_says_that_a_corpus_is_of_another_kind(runs, tmp_path):

@@ -44,13 +44,9 @@ def start(*command, output=subprocess.PIPE, **environment):
         env={**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT), **WAITING,
              **environment},
         start_new_session=True,
-        preexec_fn=_hear_of_a_closed_terminal,
+        # It hears of a closed terminal also where the tests run under nohup.
+        preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_DFL),
     )  # fmt: skip
-
-
-def _hear_of_a_closed_terminal():
-    """Also where the tests themselves run under nohup, which their children would inherit."""
-    signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 
 def finish(process, code=0):

@@ -1,11 +1,10 @@
 """Writes utterances and other records as JSON lines, for what reads them."""
 
-import gzip
 import json
 from dataclasses import replace
-from pathlib import Path
 
 from edp_mx.data.synthetic import make_utterances
+from edp_mx.data.text import write_json_lines
 
 
 def write_records(path, records):
@@ -15,22 +14,8 @@ def write_records(path, records):
 
 
 def write_jsonl(path, utterances):
-    """One line per utterance, plain or `.gz`; an id and a user where there is one."""
-    lines = []
-    for utterance in utterances:
-        record = {
-            "tokens": utterance.tokens,
-            "slots": utterance.slots,
-            "intent": utterance.intent,
-            "id": utterance.id,
-            "user": utterance.user,
-        }
-        for key in ("id", "user"):
-            if not record[key]:
-                del record[key]
-        lines.append(json.dumps(record, ensure_ascii=False) + "\n")
-    content = "".join(lines).encode()
-    Path(path).write_bytes(gzip.compress(content) if str(path).endswith(".gz") else content)
+    """One line per utterance, plain or `.gz`."""
+    write_json_lines(path, (utterance.to_json() for utterance in utterances))
 
 
 def users_corpus(path, *, size, users):

@@ -24,7 +24,6 @@ FILES = (
     (r"(length_buckets: )\d+", r"\g<1>1"),
     (r"(split: paper)", "\\1\n  size: 300"),
     (r"(batch_size: )\[.*\]", r"\g<1>[16]"),
-    (r"(rungs: ).*\]", r"\g<1>[1, 2]"),
     (r"^(trials: )\d+", r"\g<1>2"),
 )
 _COMMANDS = (

@@ -12,7 +12,6 @@ from edp_mx.runtime.processes import launcher
 ROOT = Path(__file__).resolve().parents[2]
 PATIENCE = 400  # seconds; a busy machine is no failure
 WAITING = {  # what Horovod's workers wait for each other; by themselves they give up after 30 s
-    "HOROVOD_START_TIMEOUT": str(PATIENCE),
     "HOROVOD_GLOO_TIMEOUT_SECONDS": str(PATIENCE),
 }
 _started = {}  # the job by its number of workers; one at a time

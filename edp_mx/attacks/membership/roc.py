@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
-from typing import Any, Dict, List, NamedTuple, Optional, Tuple
+from typing import List, NamedTuple, Optional, Tuple
 
 import numpy as np
 
 from edp_mx.errors import UserError
-from edp_mx.runs.attack_files import Estimate
+from edp_mx.runs.attack_files import Estimate, Success
 
 FPRS = (0.01, 0.001)
 
@@ -22,34 +21,6 @@ class Curve(NamedTuple):
     fpr: np.ndarray
     tpr: np.ndarray
     thresholds: np.ndarray
-
-
-@dataclass(frozen=True)
-class Success:
-    """Success of one attack; the intervals are bootstrapped.
-
-    Attributes:
-        auc: probability that a member scores higher than a non-member; ties count half.
-        tpr_at_fpr: false-positive rate -> largest share of members found within it.
-        balanced_accuracy: at the threshold of the attack; None where it has none.
-        best_balanced_accuracy: at the best threshold in hindsight.
-    """
-
-    auc: Estimate
-    tpr_at_fpr: Dict[float, Estimate]
-    balanced_accuracy: Optional[float]
-    best_balanced_accuracy: float
-    members: int
-    non_members: int
-    confidence: float
-
-    def to_dict(self) -> Dict[str, Any]:
-        """Return a value for strict JSON (`attack.json`)."""
-        return {
-            **vars(self),
-            "auc": asdict(self.auc),
-            "tpr_at_fpr": {f"{fpr:g}": asdict(tpr) for fpr, tpr in self.tpr_at_fpr.items()},
-        }
 
 
 def roc_curve(scores: np.ndarray, is_member: np.ndarray) -> Curve:
@@ -104,7 +75,7 @@ def measure(
         accuracy = float(says[is_member].mean() + (~says[~is_member]).mean()) / 2
     return Success(
         auc=estimates[0],
-        tpr_at_fpr=dict(zip(FPRS, estimates[1:])),
+        tpr_at_fpr=dict(zip(map("{:g}".format, FPRS), estimates[1:])),
         balanced_accuracy=accuracy,
         best_balanced_accuracy=float((1 + curve.tpr - curve.fpr).max() / 2),
         members=int(members.sum()),

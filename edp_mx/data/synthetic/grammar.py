@@ -10,7 +10,6 @@ A stand-in is one file `grammars/<name>.yaml` with the keys
   its own, for carriers that need them.
 - `siblings`: pairs of slot types that annotators mix up.
 - `asides`: clauses that say nothing about the task, and whose names and dates are no slots.
-- `rates`, optional: see `NoiseRates`.
 """
 
 from __future__ import annotations
@@ -135,7 +134,6 @@ def load_grammar(name: str) -> Grammar:
         slots=read_recipes(tree["slots"]),
         siblings=pairs(tree["siblings"]),
         asides=patterns(tree["asides"]),
-        rates=NoiseRates(**tree.get("rates", {})),
     )
 
 

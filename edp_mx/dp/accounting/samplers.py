@@ -140,34 +140,9 @@ def sizes_of(
         units: the records that n counts, in words.
 
     Raises:
-        UserError: a batch that the workers cannot share, or that the training part cannot fill.
+        UserError: a batch that the workers cannot share, or that the training part cannot fill, or
+            steps that the sampler cannot have.
     """
-    check_sizes(
-        sampler,
-        batch_size=batch_size,
-        num_workers=num_workers,
-        micro_batches_per_worker=micro_batches_per_worker,
-        num_units=num_units,
-        steps_per_epoch=steps_per_epoch,
-        units=units,
-    )
-    lanes = num_workers * micro_batches_per_worker
-    size, rate, steps = SAMPLERS[sampler].divided(batch_size, lanes, num_units, sample_rate)
-    steps = steps if steps_per_epoch is None else steps_per_epoch
-    return Sizes(num_units, size, micro_batches_per_worker, rate, steps)
-
-
-def check_sizes(
-    sampler: str,
-    *,
-    batch_size: int,
-    num_workers: int,
-    micro_batches_per_worker: int = 1,
-    num_units: Optional[int] = None,
-    steps_per_epoch: Optional[int] = None,
-    units: str = "utterances",
-) -> None:
-    """Refuse a batch that workers cannot share or fill, and steps that a sampler cannot have."""
     if steps_per_epoch is not None and not SAMPLERS[sampler].by_chance:
         raise UserError(
             f"training.steps_per_epoch: {steps_per_epoch} steps are no epoch of privacy.sampler: "
@@ -189,3 +164,6 @@ def check_sizes(
         )
     if num_units is not None and num_units < lanes:
         raise UserError(f"{num_units} {units} are too few for {shared}")
+    size, rate, steps = SAMPLERS[sampler].divided(batch_size, lanes, num_units, sample_rate)
+    steps = steps if steps_per_epoch is None else steps_per_epoch
+    return Sizes(num_units, size, micro_batches_per_worker, rate, steps)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Tuple
-
 import numpy as np
 from cryptography.hazmat.primitives.ciphers import AEADEncryptionContext, Cipher, algorithms, modes
 
@@ -34,7 +32,6 @@ class BoxMuller:
 
     def __init__(self, key: bytes) -> None:
         self._key = algorithms.AES(key)
-        self._cipher = self._cipher_of(0)
         self._bytes = bytearray(8 * PAIRS + 15)  # `update_into` wants room for one more block
         self._words = np.frombuffer(self._bytes, np.int32, 2 * PAIRS)
 
@@ -48,17 +45,13 @@ class BoxMuller:
 
         Shapes: contiguous (n,), n ≤ 2 · PAIRS; target float32, source float32 or float64.
         """
-        words, turns = self._key_stream(block, (target.size + 1) // 2)
-        more = self._more(kernels().count_small(words))
+        pairs, cipher = (target.size + 1) // 2, self._cipher_of(block)
+        cipher.update_into(_ZEROS[: 8 * pairs], self._bytes)
+        words, turns = self._words[:pairs], self._words[pairs : 2 * pairs]
+        more = np.frombuffer(cipher.update(bytes(8 * kernels().count_small(words))), np.uint64)
         kernels().scale_and_add_pairs(
             target, source, factor=factor, stddev=stddev, words=words, turns=turns, more=more
         )
-
-    def _key_stream(self, block: int, count: int) -> Tuple[np.ndarray, np.ndarray]:
-        """Return 32 bits for u and for θ of each pair, valid until the next call. (count,)"""
-        self._cipher = self._cipher_of(block)
-        self._cipher.update_into(_ZEROS[: 8 * count], self._bytes)
-        return self._words[:count], self._words[count : 2 * count]
 
     def _cipher_of(self, block: int) -> AEADEncryptionContext:
         """Return a cipher at the start of a block's key stream.
@@ -67,6 +60,3 @@ class BoxMuller:
         read. It is faster than plain CTR on processors that encrypt several blocks at once.
         """
         return Cipher(self._key, modes.GCM(block.to_bytes(12, "big"))).encryptor()
-
-    def _more(self, count: int) -> np.ndarray:
-        return np.frombuffer(self._cipher.update(bytes(8 * count)), np.uint64)

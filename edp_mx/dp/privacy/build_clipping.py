@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Callable, Dict, Tuple
+from typing import Any, Callable, Tuple
 
 import mxnet as mx
 import numpy as np
@@ -26,13 +26,9 @@ def clipping_for(
     kind: str, release: Release, flat: FlatGradients, network: gluon.Block, *, chunk_size: int
 ) -> NormClipping:
     """Build the clipping of the gradients of the release's units, by its name in `CLIPPINGS`."""
-    builders: Dict[str, Callable[[], NormClipping]] = {
-        "loop": lambda: LoopClipping(flat=flat, release=release),
-        "ghost": lambda: GhostClipping(
-            flat=flat, release=release, network=network, chunk_size=chunk_size
-        ),
-    }
-    return builders[kind]()
+    if not CLIPPINGS[kind].takes_many:
+        return LoopClipping(flat=flat, release=release)
+    return GhostClipping(flat=flat, release=release, network=network, chunk_size=chunk_size)
 
 
 def clipping_that_fits(

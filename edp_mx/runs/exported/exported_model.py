@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import asdict, fields
 from pathlib import Path
 from typing import Any, Callable, Dict, List, Optional, Sequence, Type
@@ -25,11 +24,6 @@ AT_ONCE = 64  # utterances
 def is_exported(path: Path) -> bool:
     """Return whether a folder was written by `edp-mx export --to onnx`."""
     return any((path / name).is_file() for name in (GRAPH, SCRIPT))
-
-
-def cut_of_folder(path: Path) -> Cut:
-    """Return the function that makes tokens of a text for the model of an exported folder."""
-    return re.compile(about_of(path)["token_pattern"]).findall
 
 
 def about_of(path: Path) -> Dict[str, Any]:

@@ -6,7 +6,7 @@ import fcntl
 import math
 import time
 from pathlib import Path
-from typing import IO, NamedTuple
+from typing import IO
 
 from edp_mx.errors import UserError
 from edp_mx.runs.sweep.processes import Ended
@@ -14,29 +14,19 @@ from edp_mx.runs.sweep.processes import Ended
 _WAIT_FOR_LOCK = 60.0  # seconds; the trainings of a killed call take some to end
 
 
-class Limits(NamedTuple):
-    """The limits of a call: trainings, hours, and trainings at once."""
-
-    runs: float = math.inf
-    hours: float = math.inf
-    at_once: int = 1
-
-
 class Budget:
-    """The time and trainings of this call so far, and the time that the rest will take."""
+    """The trainings and hours of a call that are left, and the time that the rest will take."""
 
-    def __init__(self, limits: Limits) -> None:
-        self.at_once = limits.at_once
-        self._limits, self._began = limits, time.monotonic()
-        self._runs = self._finished = 0
-        self._seconds = 0.0
+    def __init__(self, runs: float = math.inf, hours: float = math.inf, at_once: int = 1) -> None:
+        self.at_once = at_once
+        self._left, self._end = runs, time.monotonic() + 3600 * hours
+        self._finished, self._seconds = 0, 0.0
 
     def permits(self) -> bool:
         """Return whether one more training may begin; count it if so."""
-        hours = (time.monotonic() - self._began) / 3600
-        if self._runs >= self._limits.runs or hours >= self._limits.hours:
+        if self._left <= 0 or time.monotonic() >= self._end:
             return False
-        self._runs += 1
+        self._left -= 1
         return True
 
     def note(self, ended: Ended) -> None:

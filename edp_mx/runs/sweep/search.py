@@ -14,7 +14,7 @@ from edp_mx.errors import UserError
 from edp_mx.runs.record import record_of, records_like
 from edp_mx.runs.records import collect
 from edp_mx.runs.run_directory import RunDirectory
-from edp_mx.runs.sweep.budget import Budget, Limits, locked
+from edp_mx.runs.sweep.budget import Budget, locked
 from edp_mx.runs.sweep.config import Places, SweepConfig
 from edp_mx.runs.sweep.processes import Ended, train_all
 from edp_mx.runs.sweep.study import Study, error_of
@@ -79,13 +79,12 @@ class Sweep:
         """Let another sweep work in the folder."""
         self._lock.close()
 
-    def run(self, limits: Limits) -> bool:
-        """Train until all is done or the limits are reached; return whether all is done.
+    def run(self, budget: Budget) -> bool:
+        """Train until all is done or the budget is spent; return whether all is done.
 
         Raises:
             UserError: the settings of every trial are refused.
         """
-        budget = Budget(limits)
         for ended in train_all(
             self._permitted(budget),
             lambda trial: folder_of(trial, self.folder),

@@ -1,7 +1,6 @@
 """Fields that declare their bounds refuse what is outside them, however they are made."""
 
 import math
-import pickle
 from dataclasses import dataclass, fields, replace
 from typing import Optional, Tuple
 
@@ -58,7 +57,7 @@ def test_what_lies_outside_is_refused_with_key_bound_and_value(key, value, messa
     for make in (lambda: Made(**{key: value}), lambda: replace(Made(), **{key: value})):
         with pytest.raises(UserError) as error:
             make()
-        assert str(error.value) == str(pickle.loads(pickle.dumps(error.value))) == message
+        assert str(error.value) == message
 
 
 # For every class of settings, impossible values of every key that has bounds of its own.

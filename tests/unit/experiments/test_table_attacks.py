@@ -18,7 +18,7 @@ from edp_mx.config import dump_config
 from edp_mx.runs.attack_records import collect_attacks, keep_whole
 from edp_mx.runs.record import run_id
 from edp_mx.runs.run_directory import RunDirectory
-from edp_mx.runs.sweep.budget import Budget, Limits
+from edp_mx.runs.sweep.budget import Budget
 from edp_mx.runtime.structured import unstructure
 from experiments.tables.attacks import attack_cells, attacks_not_made, shadow_cells, want_runs
 from experiments.tables.cells import Request, Table, cells_of
@@ -91,7 +91,7 @@ def test_each_run_is_attacked_once_by_sgd_on_another_corpus(tmp_path, generator,
     trainings, records = Trainings(table.runs, generator), table.records
 
     def attack(hours=math.inf):
-        budget = Budget(Limits(hours=hours))
+        budget = Budget(hours=hours)
         return attack_cells(table, trainings, budget)
 
     said = attack()
@@ -151,7 +151,7 @@ def test_a_run_that_is_made_again_for_one_attack_keeps_the_others(tmp_path, gene
     for each in (*cells, *shadows):
         finished(tmp_path / "runs", each)
     trainings, records = Trainings(table.runs, generator), table.records
-    attack_cells(table, trainings, Budget(Limits()))
+    attack_cells(table, trainings, Budget())
     shutil.rmtree(tmp_path / "runs")
     want_runs(table)
     assert not any(each.trial.is_open for each in (*cells, *shadows))
@@ -163,7 +163,7 @@ def test_a_run_that_is_made_again_for_one_attack_keeps_the_others(tmp_path, gene
         each.trial.is_wanted_again = False
         finished(tmp_path / "runs", each, date="2030-01-01")
     trainings.made.clear()
-    assert attack_cells(both, trainings, Budget(Limits())) == []
+    assert attack_cells(both, trainings, Budget()) == []
     assert [words[1] for words in trainings.made] == ["--lira", "--shadows-of"]
     first, second = (run_id(each) for each in cells[0].trial.records)
     made = [(each.run, each.attack) for each in collect_attacks([records])]
@@ -189,7 +189,7 @@ def test_a_shadow_that_is_trained_again_is_a_second_run_and_lends_new_shadow_mod
     assert sgd.trial.is_open
     run = finished(folder, sgd, date="2030-01-01")
     trainings.made.clear()
-    assert attack_cells(table, trainings, Budget(Limits())) == []
+    assert attack_cells(table, trainings, Budget()) == []
     assert [words[1:] for words in trainings.made] == [
         ("--lira", "16"),
         ("--shadows-of", str(run.path)),
@@ -207,7 +207,7 @@ def test_lira_by_fewer_shadow_models_than_are_asked_for_does_not_count(
     trainings = Trainings(table.runs, generator)
     for count, made in ((16, 1), (8, 1), (64, 2)):
         more = table._replace(request=request_._replace(lira=count))
-        assert attack_cells(more, trainings, Budget(Limits())) == []
+        assert attack_cells(more, trainings, Budget()) == []
         assert len(trainings.made) == made
 
 
@@ -225,7 +225,7 @@ def test_what_a_killed_call_left_is_kept_beside_the_run_before_and_the_attacks_o
     shutil.rmtree(folder)
     finished(folder, cell, date="2030-01-01")
     for _ in range(2):
-        fill(table, trainings, Budget(Limits()))
+        fill(table, trainings, Budget())
         after = sum(lines_in(records), [])
         assert set(before) < set(after) and len(after) == 3
     (new,) = set(after) - set(before)
@@ -246,7 +246,7 @@ def test_lira_trains_its_shadow_models_once_and_all_methods_and_seeds_take_them(
     runs = {each.name: str(finished(tmp_path / "runs", each).path) for each in (*shadows, *cells)}
     trainings, records = Trainings(table.runs, generator, failing=None), table.records
     for _ in range(2):
-        budget = Budget(Limits(at_once=2))
+        budget = Budget(at_once=2)
         assert attack_cells(table, trainings, budget) == []
     sgd = runs["atis_clc_sgd, seed 0"]
     others = sorted(path for path in (runs[each.name] for each in cells) if path != sgd)

@@ -14,7 +14,7 @@ import edp_mx
 from edp_mx.errors import UserError
 from edp_mx.runs.exported.exported_model import ExportedModel, load_model
 from edp_mx.runs.exported.onnx_folder import write_onnx
-from edp_mx.serving.server import build_server, cut_of, predict_of, reads_second
+from edp_mx.serving.server import build_server, predict_of, reader_of
 
 pytest.importorskip("onnxruntime", reason="pip install 'edp_mx[onnx]'")
 pytest.importorskip("onnx", reason="pip install 'edp_mx[onnx]'")
@@ -104,10 +104,11 @@ def test_a_temperature_lowers_confidences_and_keeps_labels(pair):
 def test_it_is_served(pair):
     """By the command's own functions; the command itself is in tests/unit/test_dockerfile.py."""
     trained, folder = pair
-    (alone,) = predict_of(folder)([cut_of(folder)(LINES[0])], heard=pytest.fail)  # as on a terminal
+    cut, _ = reader_of(folder)
+    (alone,) = predict_of(folder)([cut(LINES[0])], heard=pytest.fail)  # as on a terminal
     assert differences(predicted(trained, LINES[:1]), [alone.to_dict()]) < CLOSE
     running = build_server("mine", lambda: predict_of(folder), host="127.0.0.1", port=0,
-                           seconds=60, digits=None, cut=cut_of(folder))  # fmt: skip
+                           seconds=60, digits=None, cut=cut)  # fmt: skip
     thread = threading.Thread(target=running.run, daemon=True)
     thread.start()
     try:
@@ -127,7 +128,7 @@ def test_it_knows_whether_two_texts_are_read_together(tmp_path, columns):
     write_onnx(trained, folder)
     is_read = columns != "{}"
     assert trained.reads_second is ExportedModel(folder).reads_second is is_read
-    assert reads_second(run) is reads_second(folder) is is_read
+    assert reader_of(run)[1] is reader_of(folder)[1] is is_read
 
 
 @pytest.fixture

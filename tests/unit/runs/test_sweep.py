@@ -19,7 +19,7 @@ from edp_mx.reports.sweep_results import describe_sweep
 from edp_mx.runs.record import settings_of
 from edp_mx.runs.run_directory import RunDirectory
 from edp_mx.runs.sweep import search
-from edp_mx.runs.sweep.budget import Limits
+from edp_mx.runs.sweep.budget import Budget
 from edp_mx.runs.sweep.config import load_sweep, places_of
 from edp_mx.runs.sweep.processes import Ended
 from edp_mx.runs.sweep.search import Sweep
@@ -113,7 +113,7 @@ def run_whole(tmp_path, text, *, runs=math.inf, **options):
     """Calls a sweep until all is done; returns it, and how many calls that took."""
     for calls in range(1, 100):
         sweep = sweep_of(tmp_path, text, **options)
-        is_done = sweep.run(Limits(runs=runs))
+        is_done = sweep.run(Budget(runs=runs))
         sweep.close()
         if is_done:
             return sweep, calls
@@ -162,7 +162,7 @@ def test_a_trial_of_a_killed_call_is_the_first_to_go_on(tmp_path, trained, monke
         monkeypatch.setattr(search, "train_all", killed)
         sweep = sweep_of(tmp_path, RANDOM.format(n=3))
         with pytest.raises(KeyboardInterrupt):
-            sweep.run(Limits())
+            sweep.run(Budget())
         sweep.close()
     monkeypatch.setattr(search, "train_all", whole)
     journal = tmp_path / "out" / "study.jsonl"
@@ -305,7 +305,7 @@ def test_all_that_its_trainings_have_spent_is_composed(tmp_path):
 
 
 def test_nothing_is_begun_after_the_hours(tmp_path, trained):
-    assert not sweep_of(tmp_path, GRID).run(Limits(hours=0.0))
+    assert not sweep_of(tmp_path, GRID).run(Budget(hours=0.0))
     assert not trained
 
 
@@ -336,7 +336,7 @@ def test_each_shipped_sweep_loads_with_what_it_sets(path, tmp_path, monkeypatch)
 
     monkeypatch.setattr(search, "train_all", train_all)
     sweep = Sweep(config, base, tmp_path, workers=1, records=[])
-    assert not sweep.run(Limits())
+    assert not sweep.run(Budget())
     assert all(
         trial.config is not None and set(trial.values) == set(config.parameters) for trial in seen
     )
@@ -354,7 +354,7 @@ def test_a_parameter_that_no_trial_can_have_is_named_by_its_line(line, message, 
     config, base = load_sweep(file)
     sweep = Sweep(config, base, tmp_path, workers=1, records=[], places=places_of(file))
     with pytest.raises(UserError, match=f"sweep.yaml, line 3: {message}"):
-        sweep.run(Limits())
+        sweep.run(Budget())
 
 
 @pytest.mark.parametrize(
@@ -383,7 +383,7 @@ def test_settings_that_are_refused_fail_alone_and_a_typing_error_ends_the_sweep(
     (refused,) = (trial for trial in sweep.trials if trial.error)
     assert refused.values == {"training.learning_rate": -1} and "must be above 0" in refused.error
     with pytest.raises(UserError, match="did you mean learning_rate"):
-        sweep_of(tmp_path, text.format("learning_rat")).run(Limits())
+        sweep_of(tmp_path, text.format("learning_rat")).run(Budget())
 
 
 def test_the_error_of_a_training_is_its_sentence(tmp_path):

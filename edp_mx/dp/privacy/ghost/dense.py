@@ -26,29 +26,39 @@ MIN_TRACE = 1e-30  # the squares of smaller numbers leave float32's normal range
 
 @np.errstate(over="ignore", invalid="ignore")
 def squared_norms(
-    inputs: np.ndarray, gradients: np.ndarray, *, input_gram: Optional[np.ndarray] = None
-) -> Tuple[np.ndarray, np.ndarray]:
-    """Return the squared norms of each example's gradient of the weight and of the bias.
+    inputs: np.ndarray,
+    gradients: np.ndarray,
+    *,
+    input_gram: Optional[np.ndarray] = None,
+    bias: Optional[np.ndarray] = None,
+) -> np.ndarray:
+    """Return the squared norms of each example's gradient of the weight.
+
+    Those of the bias go into `bias` (N,) float64, if it is given: both share a product.
 
     The Gram form ⟨A Aᵀ, G Gᵀ⟩ is taken where it needs fewer multiplications than the direct form
     ‖Gᵀ A‖², that is where T (p + d) < p d. `input_gram` is `gram(inputs)`, where layers share it.
 
     Shapes: inputs (N, T, d) or (N, d) · gradients (N, T, p) or (N, p) · input_gram (N, T, T)
-    → (N,) and (N,), float64.
+    → (N,) float64.
     Edge cases: exact to a relative 1e-5 or, where positions cancel, to 1e-7 of Σ_t ‖g_t‖ ‖a_t‖. Not
     finite where the example's inputs or gradients are not.
     """
-    bias = np.empty(len(inputs))
-    weight = _squared_norms(_sequences(inputs), _sequences(gradients), input_gram, bias=bias)
-    return weight, bias
-
-
-@np.errstate(over="ignore", invalid="ignore")
-def weight_squared_norms(
-    inputs: np.ndarray, gradients: np.ndarray, *, input_gram: Optional[np.ndarray] = None
-) -> np.ndarray:
-    """Return ‖Σ_t g_t a_tᵀ‖² of each example: a layer without bias. See `squared_norms`."""
-    return _squared_norms(_sequences(inputs), _sequences(gradients), input_gram, bias=None)
+    inputs, gradients = _sequences(inputs), _sequences(gradients)
+    (_, num_positions, d), p = inputs.shape, gradients.shape[2]
+    if num_positions * (p + (d if input_gram is None else 0)) >= p * d:
+        if bias is not None:
+            bias[:] = bias_squared_norms(gradients)
+        return _direct_norms(inputs, gradients)
+    weight = np.empty(len(inputs))
+    for group in explicit.groups(len(inputs), 2 * inputs.shape[1] ** 2):
+        a, g = inputs[group], gradients[group]  # (n, T, d), (n, T, p)
+        a_gram = gram(a) if input_gram is None else input_gram[group]  # (n, T, T)
+        g_gram = gram(g)  # (n, T, T)
+        weight[group] = _weight_norms(a, g, a_gram, g_gram)
+        if bias is not None:
+            bias[group] = _bias_norms(g, g_gram)
+    return weight
 
 
 def bias_squared_norms(gradients: np.ndarray) -> np.ndarray:
@@ -78,41 +88,12 @@ def add_weight_sum(
         total += rows.T @ scaled
 
 
-def add_bias_sum(total: np.ndarray, gradients: np.ndarray, factors: np.ndarray) -> None:
-    """total += Σ_i c_i Σ_t g_it. Shapes: total (p,) · gradients (N, T, p) or (N, p) · (N,)."""
-    explicit.add_sum(total, explicit.sums_over_positions(gradients), factors)
-
-
 def gram(rows: np.ndarray) -> np.ndarray:
     """Inner products of an example's positions. Shapes: (N, T, d) → (N, T, T)."""
     is_plain = rows.dtype == np.float32 and rows.strides[2] == rows.itemsize
     if is_plain and rows.shape[1] <= FEW_POSITIONS and rows.shape[2] >= LONG_VECTORS:
         return kernels().gram(rows)
     return np.matmul(rows, np.swapaxes(rows, 1, 2))
-
-
-def _squared_norms(
-    inputs: np.ndarray,
-    gradients: np.ndarray,
-    input_gram: Optional[np.ndarray],
-    *,
-    bias: Optional[np.ndarray],
-) -> np.ndarray:
-    """Return the weight's squared norms (N,); the bias's go into `bias` (N,), if given."""
-    (_, num_positions, d), p = inputs.shape, gradients.shape[2]
-    if num_positions * (p + (d if input_gram is None else 0)) >= p * d:
-        if bias is not None:
-            bias[:] = bias_squared_norms(gradients)
-        return _direct_norms(inputs, gradients)
-    weight = np.empty(len(inputs))
-    for group in explicit.groups(len(inputs), 2 * inputs.shape[1] ** 2):
-        a, g = inputs[group], gradients[group]  # (n, T, d), (n, T, p)
-        a_gram = gram(a) if input_gram is None else input_gram[group]  # (n, T, T)
-        g_gram = gram(g)  # (n, T, T)
-        weight[group] = _weight_norms(a, g, a_gram, g_gram)
-        if bias is not None:
-            bias[group] = _bias_norms(g, g_gram)
-    return weight
 
 
 def _sequences(array: np.ndarray) -> np.ndarray:

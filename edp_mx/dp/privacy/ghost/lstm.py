@@ -49,14 +49,14 @@ def squared_norms(
     # A gradient and its transpose have one norm: the gates take the place of a Dense layer's
     # inputs, since theirs is the Gram matrix that can be shared.
     ones = np.ones((*gates.shape[:2], 1), np.float32)  # what a bias reads
-    i2h = dense.weight_squared_norms(gates, _by_example(inputs, count), input_gram=gram)
-    bias = dense.weight_squared_norms(gates, ones, input_gram=gram)
+    i2h = dense.squared_norms(gates, _by_example(inputs, count), input_gram=gram)
+    bias = dense.squared_norms(gates, ones, input_gram=gram)
     if num_steps == 1:
         return i2h, np.zeros(count), bias, bias
     later, earlier = _neighbours(is_reverse)
     if gram is not None:  # without the steps that have none before them
         gram = gram[:, later, later] if count == num_sequences else None
-    h2h = dense.weight_squared_norms(
+    h2h = dense.squared_norms(
         _by_example(gate_gradients[later], count),
         _by_example(states[earlier], count),
         input_gram=gram,

@@ -31,11 +31,12 @@ class DenseRule(Rule):
         weight = self._operands[0]
         whole = [layer for o in self._operands for layer, rows in self._parts(o) if rows is None]
         if len(whole) == 2 and whole[0] == whole[1]:
-            for part in dense.squared_norms(self._inputs, self._gradients):  # they share a product
-                yield whole[0], part
+            bias = np.empty(len(self._inputs))
+            yield whole[0], dense.squared_norms(self._inputs, self._gradients, bias=bias)
+            yield whole[0], bias
             return
         for layer, rows in self._parts(weight):
-            yield layer, dense.weight_squared_norms(self._inputs, self._outputs(rows))
+            yield layer, dense.squared_norms(self._inputs, self._outputs(rows))
         yield from self.bias_norms()
 
     def products(
@@ -52,7 +53,7 @@ class DenseRule(Rule):
         for total in self._totals(weight, totals, (num_outputs, self._inputs.shape[2])):
             dense.add_weight_sum(total, self._inputs, self._gradients, factors)
         for total in (t for b in bias for t in self._totals(b, totals, (num_outputs,))):
-            dense.add_bias_sum(total, self._gradients, factors)
+            explicit.add_sum(total, explicit.sums_over_positions(self._gradients), factors)
 
     def bias_norms(self) -> Norms:
         """See `tied.Output`."""

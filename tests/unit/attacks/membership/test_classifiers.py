@@ -81,7 +81,7 @@ def test_utterances_beyond_all_that_the_shadow_saw_are_told_apart(only, generato
         return
     assert (p == 1).sum() > 500 and len(np.unique(log_odds)) == 600
     success = measure(log_odds, is_member, seed=0)
-    assert success.tpr_at_fpr[0.01].value > 0.1  # of p it is 0
+    assert success.tpr_at_fpr["0.01"].value > 0.1  # of p it is 0
     assert success.auc.value > 0.85
 
 

@@ -41,8 +41,8 @@ def test_tpr_at_a_small_fpr_by_hand():
     scores = np.concatenate([np.arange(1000.0), [2000.0] * 10, [994.5] * 20, [-1.0] * 70])
     is_member = np.arange(len(scores)) >= 1000
     success = measure(scores, is_member, seed=0, threshold=994.0)
-    assert success.tpr_at_fpr[0.001].value == pytest.approx(0.1)
-    assert success.tpr_at_fpr[0.01].value == pytest.approx(0.3)
+    assert success.tpr_at_fpr["0.001"].value == pytest.approx(0.1)
+    assert success.tpr_at_fpr["0.01"].value == pytest.approx(0.3)
     assert success.balanced_accuracy == pytest.approx((0.3 + 0.995) / 2)
     assert success.best_balanced_accuracy == pytest.approx((0.3 + 0.995) / 2)
     assert (success.members, success.non_members) == (100, 1000)
@@ -52,7 +52,7 @@ def test_tpr_at_a_small_fpr_by_hand():
     "gap, size, true, number",
     [
         (0.5, 100, norm.cdf(0.5 / np.sqrt(2)), lambda success: success.auc),
-        (1.0, 800, norm.sf(norm.isf(0.01) - 1.0), lambda success: success.tpr_at_fpr[0.01]),
+        (1.0, 800, norm.sf(norm.isf(0.01) - 1.0), lambda success: success.tpr_at_fpr["0.01"]),
     ],
     ids=["AUC", "TPR at 1 %"],
 )

@@ -35,22 +35,27 @@ def draw(shape, seed=0, swapped=(False, False)):
     return laid_out(inputs, swapped[0]), laid_out(gradients, swapped[1])
 
 
+def both(inputs, gradients, **known):
+    bias = np.empty(len(inputs))
+    return dense.squared_norms(inputs, gradients, bias=bias, **known), bias
+
+
 @given(sizes, st.integers(0, 10**6), st.tuples(st.booleans(), st.booleans()), st.booleans())
 def test_norms_and_sums_are_those_of_the_loop(shape, seed, swapped, with_gram):
     inputs, gradients = draw(shape, seed, swapped)
     weights, biases = loop(inputs, gradients)
     known = dense.gram(inputs) if with_gram else None
     scales = [0.1 * terms for terms in term_norms(inputs, gradients)]
-    both = dense.squared_norms(inputs, gradients, input_gram=known)
-    assert_norms(both[0], weights, scales[0])
-    assert_norms(both[1], biases, scales[1])
-    alone = dense.weight_squared_norms(inputs, gradients, input_gram=known)
+    weight, bias = both(inputs, gradients, input_gram=known)
+    assert_norms(weight, weights, scales[0])
+    assert_norms(bias, biases, scales[1])
+    alone = dense.squared_norms(inputs, gradients, input_gram=known)
     assert_norms(alone, weights, scales[0])
     assert_norms(dense.bias_squared_norms(gradients), biases, scales[1])
     factors = drawn_factors(seed, shape[0])
     weight_sum, bias_sum = np.ones(shape[:1:-1], np.float32), np.ones(shape[3], np.float32)
     dense.add_weight_sum(weight_sum, inputs, gradients, factors)
-    dense.add_bias_sum(bias_sum, gradients, factors)
+    explicit.add_sum(bias_sum, explicit.sums_over_positions(gradients), factors)
     assert_sum(weight_sum, 1.0, weights, factors, scale=shape[1])
     assert_sum(bias_sum, 1.0, biases, factors, scale=shape[1])
 
@@ -58,16 +63,16 @@ def test_norms_and_sums_are_those_of_the_loop(shape, seed, swapped, with_gram):
 @pytest.mark.parametrize("shape", SHAPES)
 def test_groups_of_examples_change_nothing(shape, monkeypatch):
     inputs, gradients = draw(shape)
-    whole = dense.squared_norms(inputs, gradients)
+    whole = both(inputs, gradients)
     monkeypatch.setattr(explicit, "GROUP_FLOATS", 1)
-    np.testing.assert_allclose(dense.squared_norms(inputs, gradients), whole, rtol=1e-6)
-    np.testing.assert_allclose(dense.weight_squared_norms(inputs, gradients), whole[0], rtol=1e-6)
+    np.testing.assert_allclose(both(inputs, gradients), whole, rtol=1e-6)
+    np.testing.assert_allclose(dense.squared_norms(inputs, gradients), whole[0], rtol=1e-6)
 
 
 def test_a_plain_matrix_is_a_sequence_of_one():
     plain = drawn(0, 6, 9), drawn(1, 6, 4)
     sequence = [array[:, None] for array in plain]
-    found, expected = dense.squared_norms(*plain), dense.squared_norms(*sequence)
+    found, expected = both(*plain), both(*sequence)
     np.testing.assert_allclose(found, expected, rtol=1e-6)
     totals = np.zeros((2, 4, 9), np.float32)
     for total, (inputs, gradients) in zip(totals, (plain, sequence)):
@@ -83,7 +88,7 @@ def test_some_rows_of_a_weight():
     for rows in (slice(8, 16), interleaved):
         part = gradients[..., rows]
         known = dense.gram(inputs)
-        found = dense.weight_squared_norms(inputs, part, input_gram=known)
+        found = dense.squared_norms(inputs, part, input_gram=known)
         assert_norms(found, [w[rows] for w in weights])
         total = np.zeros((24, 20), np.float32)
         own = total[rows]
@@ -100,7 +105,7 @@ def test_positions_that_cancel(shape, left):
     inputs = np.concatenate([inputs, inputs], axis=1)
     gradients = np.concatenate([gradients, np.float32(left - 1) * gradients], axis=1)
     weights, biases = loop(inputs, gradients)
-    weight, bias = dense.squared_norms(inputs, gradients)
+    weight, bias = both(inputs, gradients)
     terms = term_norms(inputs, gradients)
     assert_norms(weight, weights, 0.1 * terms[0])  # to 1e-7 of the terms
     assert_norms(bias, biases, 0.1 * terms[1])
@@ -112,10 +117,10 @@ def test_the_range_of_float32_is_no_limit(shape, of_inputs, of_gradients):
     inputs, gradients = draw(shape)
     inputs, gradients = inputs * np.float32(of_inputs), gradients * np.float32(of_gradients)
     weights, biases = loop(inputs, gradients)
-    weight, bias = dense.squared_norms(inputs, gradients)
+    weight, bias = both(inputs, gradients)
     assert_norms(weight, weights)
     assert_norms(bias, biases)
-    assert_norms(dense.weight_squared_norms(inputs, gradients), weights)
+    assert_norms(dense.squared_norms(inputs, gradients), weights)
 
 
 @pytest.mark.parametrize("shape", [s for s in SHAPES if s[0] > 1])
@@ -124,7 +129,7 @@ def test_an_example_that_is_not_finite_is_alone_with_it(shape, bad):
     inputs, gradients = draw(shape, swapped=(True, True))
     weights, _ = loop(inputs[1:], gradients[1:])
     inputs[0, 0, 0] = gradients[0, 0, 0] = bad
-    weight, bias = dense.squared_norms(inputs, gradients)
+    weight, bias = both(inputs, gradients)
     assert not np.isfinite(weight[0]) and not np.isfinite(bias[0])
     assert_norms(weight[1:], weights)
     total = np.zeros(shape[:1:-1], np.float32)
