@@ -51,6 +51,10 @@ class Sampler:
     empty: np.ndarray
 
     @property
+    def sampler(self) -> str:
+        return self.lanes[0].sampler
+
+    @property
     def steps_per_epoch(self) -> int:
         return self.lanes[0].steps_per_epoch
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 from dataclasses import dataclass
-from typing import Iterator, Optional, Union
+from typing import ClassVar, Iterator, Optional, Union
 
 import numpy as np
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
@@ -74,6 +74,8 @@ class PoissonShard:
 
     Source: docs/privacy.md, section 4.
     """
+
+    sampler: ClassVar[str] = "poisson"
 
     indices: np.ndarray
     num_records: int

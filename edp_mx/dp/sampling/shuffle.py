@@ -27,6 +27,7 @@ class Shard:
         of records; with length buckets also on the records' lengths, which must be public.
     """
 
+    sampler: ClassVar[str] = "shuffle"
     sample_rate: ClassVar[float] = 1.0  # no lower rate may be claimed: no chance is involved
 
     buckets: Tuple[np.ndarray, ...]

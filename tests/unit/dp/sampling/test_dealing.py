@@ -73,7 +73,7 @@ def test_shapes(unit, sampler, counts, workers, lanes, size, seed):
     used = Counter()
     for dealt in samplers:
         assert isinstance(dealt, Sampler) and type(dealt) is KINDS[unit] and dealt.unit == unit
-        assert dealt.num_units == places
+        assert dealt.sampler == sampler and dealt.num_units == places
         assert dealt.micro_batches_per_worker == lanes
         assert dealt.micro_batch_size == batch_size / (workers * lanes)
         assert dealt.sample_rate == (batch_size / places if sampler == "poisson" else 1.0)
