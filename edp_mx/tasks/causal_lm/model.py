@@ -14,7 +14,7 @@ from edp_mx.data.utterance import Utterance
 from edp_mx.data.vocabulary import Vocabulary
 from edp_mx.models.frozen import context_of
 from edp_mx.tasks.causal_lm.decoding import Decoding, continuations, told
-from edp_mx.tasks.causal_lm.scores import predicted
+from edp_mx.tasks.causal_lm.scores import predicted, predicted_words
 from edp_mx.tasks.causal_lm.task import Continued
 from edp_mx.tasks.model import TaskModel, scores_of_losses
 
@@ -52,7 +52,7 @@ class CausalLM(TaskModel):
 
     def loss(self, batch: Batch) -> mx.nd.NDArray:
         """Return the sum of −ln p(true piece) over the predicted pieces of each text, (N,)."""
-        _, losses, _ = self._guess(batch)
+        _, _, losses, _ = self._guess(batch)
         return losses.sum(axis=1)
 
     def forward(self, batch: Batch) -> Tuple[Optional[mx.nd.NDArray], mx.nd.NDArray]:
@@ -60,13 +60,14 @@ class CausalLM(TaskModel):
         return None, scores_of_losses(self.loss(batch))
 
     def guesses(self, batches: Iterable[Batch]) -> Iterator[np.ndarray]:
-        """Yield Σ −ln p(true piece), the numbers of right guesses and of pieces, (3,)."""
+        """Yield Σ −ln p(true piece), the numbers of right guesses, pieces and words, (4,)."""
         for batch in batches:
             with mx.autograd.pause(train_mode=False):
-                targets, losses, likeliest = self._guess(batch)
+                places, targets, losses, likeliest = self._guess(batch)
             loss = losses.asnumpy().sum(dtype=np.float64)
             right = (likeliest.asnumpy() == targets).sum()
-            yield np.array([loss, right, (targets >= 0).sum()])
+            words = predicted_words(batch, places)
+            yield np.array([loss, right, (targets >= 0).sum(), words])
 
     def answers(
         self, batches: Iterable[Batch], asked: Sequence[Utterance], vocabulary: Vocabulary
@@ -97,8 +98,8 @@ class CausalLM(TaskModel):
                         heard(answer)  # with the last piece, behind which no step was made
                     yield index, answer
 
-    def _guess(self, batch: Batch) -> Tuple[np.ndarray, mx.nd.NDArray, mx.nd.NDArray]:
-        """Return the predicted pieces, −1 at padding, their losses and the likeliest pieces there.
+    def _guess(self, batch: Batch) -> Tuple[np.ndarray, np.ndarray, mx.nd.NDArray, mx.nd.NDArray]:
+        """Return `predicted`'s places and pieces, their losses and the likeliest pieces there.
 
         Shapes: (N, R) each; 0 at padding.
         """
@@ -106,4 +107,4 @@ class CausalLM(TaskModel):
         context = context_of(self.encoder)
         asked = (mx.nd.array(each, ctx=context, dtype="float32") for each in (places, targets))
         losses, likeliest = self.encoder(*self.encoder.inputs(batch, context), *asked)
-        return targets, losses, likeliest
+        return places, targets, losses, likeliest

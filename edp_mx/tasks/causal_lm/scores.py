@@ -8,7 +8,7 @@ from typing import Any, Dict, Iterable, Optional, Sequence, Tuple
 
 import numpy as np
 
-from edp_mx.data.batching import PieceInputs
+from edp_mx.data.batching import Batch, PieceInputs
 from edp_mx.data.tokenizer import Tokenizer
 from edp_mx.data.utterance import REPLY, SEPARATOR, Utterance
 from edp_mx.tasks.piece_guessing import guessed_by_frequency, of_all_places
@@ -22,11 +22,14 @@ class NextPieceScores:
         perplexity: exp of the mean of −ln p(true piece).
         piece_accuracy: share of the pieces that were the most likely ones.
         pieces: number of predicted pieces.
+        word_perplexity: exp of the sum of −ln p(true piece) ÷ the number of predicted words, of
+            which the end of a text is one; it compares models with other pieces.
     """
 
     perplexity: float
     piece_accuracy: float
     pieces: int
+    word_perplexity: float
 
     def to_dict(self) -> Dict[str, Any]:
         return asdict(self)
@@ -35,6 +38,7 @@ class NextPieceScores:
         return (
             f"predicted pieces {self.pieces:>8}\n"
             f"perplexity       {self.perplexity:>8.2f}\n"
+            f"  per word       {self.word_perplexity:>8.2f}\n"
             f"guessed          {100 * self.piece_accuracy:>7.2f}%"
         )
 
@@ -66,14 +70,26 @@ def predicted(
     return places.astype(np.int32), targets
 
 
+def predicted_words(batch: Batch, places: np.ndarray) -> int:
+    """Return how many words begin behind the first of the `predicted` places, and how many ends."""
+    firsts, is_cut = batch.pieces.firsts, batch.is_cut  # (N, T), (N,)
+    ends = len(places) - (0 if is_cut is None else int(is_cut.sum()))
+    return int((firsts > places[:, :1]).sum()) + ends
+
+
 def score_pieces(guesses: Iterable[np.ndarray]) -> NextPieceScores:
-    """Add up (3,) of each batch: Σ −ln p(true piece), right guesses, and pieces."""
-    return NextPieceScores(*of_all_places(guesses))
+    """Add up (4,) of each batch: Σ −ln p(true piece), right guesses, pieces and words."""
+    found = np.sum([np.zeros(4), *guesses], axis=0)
+    perplexity, accuracy, pieces = of_all_places([found[:3]])
+    with np.errstate(over="ignore", invalid="ignore"):
+        return NextPieceScores(perplexity, accuracy, pieces, float(np.exp(found[0] / found[3])))
 
 
 def score_frequencies(references: Sequence[Utterance], tokenizer: Tokenizer) -> NextPieceScores:
     """Score guesses that know nothing but how often each piece is predicted in the references."""
-    return score_pieces([guessed_by_frequency(_predicted_counts(references, tokenizer))])
+    guessed = guessed_by_frequency(_predicted_counts(references, tokenizer))
+    words = sum(len(_reply(one.tokens)) + 1 for one in references)
+    return score_pieces([np.append(guessed, words)])
 
 
 def _predicted_counts(utterances: Sequence[Utterance], tokenizer: Tokenizer) -> np.ndarray:

@@ -205,6 +205,11 @@ def test_guessing_by_frequency_is_that_of_counted_shares(generator):
     assert found.perplexity == pytest.approx(expected, rel=1e-9)
     assert found.piece_accuracy == pytest.approx(max(shares.values()))
     assert found.pieces == len(spoken)
+    words = sum(1 + len(" ".join(one.tokens).replace(SEPARATOR, REPLY).split(REPLY)[-1].split())
+                for one in test)  # fmt: skip
+    assert found.word_perplexity == pytest.approx(expected ** (len(spoken) / words))
+    ours = model_of().guesses([encode(test, VOCABULARY, max_pieces=99).batch(range(len(test)))])
+    assert sum(each[3] for each in ours) == words
 
 
 @pytest.mark.parametrize(("beams", "most"), [(1, 1), (1, 5), (3, 5)])
