@@ -67,14 +67,7 @@ FAST = ["-O3", "-g0", "-fno-math-errno", "-fno-trapping-math"]
 # Plain C behind ctypes, no Python extension.
 KERNELS = Extension(
     "edp_mx.runtime._kernels",
-    ["edp_mx/runtime/kernels.c"],
-    depends=[NUMBERS],
-    extra_compile_args=[*FAST, "-fopenmp-simd"],
-    libraries=["m"],
-)
-GRID_NOISE = Extension(
-    "edp_mx.dp.privacy._grid_noise",
-    ["edp_mx/dp/privacy/grid_noise.c"],
+    ["edp_mx/runtime/kernels.c", "edp_mx/dp/privacy/grid_noise.c"],
     depends=[NUMBERS],
     extra_compile_args=[*FAST, "-fopenmp-simd"],
     libraries=["m"],
@@ -121,7 +114,7 @@ setup(
             "runtime/numbers.h",
         ]
     },
-    ext_modules=[KERNELS, GRID_NOISE, operators()],
+    ext_modules=[KERNELS, operators()],
     python_requires=">=3.8,<3.12",
     install_requires=DEAD + LIVING,
     extras_require=EXTRAS,

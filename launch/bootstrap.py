@@ -52,10 +52,9 @@ CHECK = """
 import gluonnlp, mxnet
 import horovod.mxnet as hvd
 from edp_mx.models.quick.library import load_operators
-from edp_mx.dp.privacy.grid_gaussian import library
 from edp_mx.runtime.kernels import kernels
 assert hvd.gloo_built(), "Horovod was built without Gloo"
-kernels(), library(), load_operators()
+kernels(), load_operators()
 print("mxnet", mxnet.__version__, "· gluonnlp", gluonnlp.__version__, "· horovod with Gloo")
 """
 

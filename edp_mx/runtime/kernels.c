@@ -4,7 +4,7 @@
  * Nothing here allocates, blocks or keeps state, so that any thread may call any function.
  */
 
-#define VERSION 7 /* increase it whenever arguments change, in `kernels.py` too */
+#define VERSION 8 /* increase it whenever arguments change, in `kernels.py` too */
 
 #include <math.h>
 #include <stdint.h>

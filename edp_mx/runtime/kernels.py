@@ -10,11 +10,14 @@ import numpy as np
 
 from edp_mx.runtime.compiled import open_library
 
-VERSION = 7  # of the functions' arguments; `kernels.c` has the same number
+VERSION = 8  # of the functions' arguments; `kernels.c` has the same number
 _TYPES = {"p": ctypes.c_void_p, "l": ctypes.c_int64, "f": ctypes.c_float, "d": ctypes.c_double}
 _SIGNATURES = {  # result and arguments
     "version": ("l", ""),
     "count_small": ("l", "pl"),
+    "count_small_words": ("l", "pl"),  # this and the next two: `dp/privacy/grid_noise.c`
+    "add_pairs_on_grid": ("", "ppldddplp"),
+    "add_pairs_of_doubles_on_grid": ("", "ppldddplp"),
     "scale_and_add_pairs": ("", "pplffppp"),
     "scale_and_add_pairs_of_doubles": ("", "ppldfppp"),
     "add_to_doubles": ("", "ppld"),
@@ -41,14 +44,14 @@ class Kernels:
             function.restype = _TYPES.get(result)
             function.argtypes = [_TYPES[letter] for letter in arguments]
 
-    def _call(self, name: str, *values: Any) -> Any:
+    def call(self, name: str, *values: Any) -> Any:
         """Call a function with the addresses of arrays, and a null pointer for None."""
         taken = (v.ctypes.data if isinstance(v, np.ndarray) else v for v in values)
         return getattr(self._library, name)(*taken)
 
     def count_small(self, words: np.ndarray) -> int:
         """Count the 32-bit words whose uniform number is below 2⁻¹⁰. Shapes: int32 (n,)."""
-        return self._call("count_small", words, words.size)
+        return self.call("count_small", words, words.size)
 
     def scale_and_add_pairs(
         self,
@@ -74,15 +77,15 @@ class Kernels:
         Shapes: target, source (n,); words, turns int32 (⌈n/2⌉,); more uint64.
         """
         name = f"scale_and_add_pairs{'_of_doubles' * (source.dtype == np.float64)}"
-        self._call(name, target, source, target.size, factor, stddev, words, turns, more)
+        self.call(name, target, source, target.size, factor, stddev, words, turns, more)
 
     def add_to_doubles(self, total: np.ndarray, values: np.ndarray, *, factor: float) -> None:
         """Set total ← total + factor · values. Shapes: total float64 (n,), values (n,)."""
-        self._call("add_to_doubles", total, values, values.size, factor)
+        self.call("add_to_doubles", total, values, values.size, factor)
 
     def sum_of_squares(self, values: np.ndarray) -> float:
         """Sum the squares in float32 blocks of 128, and the blocks in float64. Shapes: any."""
-        return self._call("sum_of_squares", values, values.size)
+        return self.call("sum_of_squares", values, values.size)
 
     def gram(self, values: np.ndarray) -> np.ndarray:
         """Return the inner products of each example's rows, whose floats are contiguous.
@@ -92,7 +95,7 @@ class Kernels:
         """
         (num_examples, num_rows, _), (example, row, _) = values.shape, values.strides
         made = np.empty((num_examples, num_rows, num_rows), np.float32)
-        self._call("gram", values, *values.shape, example // 4, row // 4, made)
+        self.call("gram", values, *values.shape, example // 4, row // 4, made)
         return made
 
     def lstm_cell(
@@ -122,7 +125,7 @@ class Kernels:
         """
         sizes = len(gates), gates.shape[1] // 4
         filled = cells, squashed, states, states.strides[0] // 4
-        self._call("lstm_cell", gates, recurrent, bias, before, *sizes, *filled)
+        self.call("lstm_cell", gates, recurrent, bias, before, *sizes, *filled)
 
     def lstm_cell_backward(
         self,
@@ -148,7 +151,7 @@ class Kernels:
         """
         arriving = heads, heads.strides[0] // 4, later, 0 if later is None else len(later)
         sizes = len(gates), gates.shape[1] // 4
-        self._call("lstm_cell_backward", gates, before, squashed, *arriving, *sizes, cells, out)
+        self.call("lstm_cell_backward", gates, before, squashed, *arriving, *sizes, cells, out)
 
     def adam(
         self,
@@ -166,7 +169,7 @@ class Kernels:
     ) -> None:
         """Take one step of Adam in place, as MXNet's `adam_update` does. Shapes: (n,) each."""
         factors = rate, beta1, beta2, eps, rescale, decay
-        self._call("adam", weight, gradient, mean, variance, weight.size, *factors)
+        self.call("adam", weight, gradient, mean, variance, weight.size, *factors)
 
 
 @lru_cache(maxsize=None)

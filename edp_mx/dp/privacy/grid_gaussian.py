@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import ctypes
 import math
-from functools import lru_cache
 
 import numpy as np
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 
 from edp_mx.dp.privacy.box_muller import PAIRS
-from edp_mx.runtime.compiled import open_library
+from edp_mx.runtime.kernels import kernels
 
-VERSION = 1  # of the functions' arguments; `grid_noise.c` has the same number
 FINENESS = 8  # the grid is 2⁻⁸ of the standard deviation, or up to twice as fine
 _ZEROS = memoryview(bytes(16 * PAIRS))  # encrypted, they are the key stream
 
@@ -67,32 +64,9 @@ class GridGaussian:
         cipher = Cipher(self._key, modes.GCM(block.to_bytes(12, "big"))).encryptor()
         cipher.update_into(_ZEROS[: 16 * pairs], self._bytes)
         words = self._words[: 4 * pairs]  # for u and for θ, each high words and then low ones
-        loops = library()
-        small = loops.count_small(words.ctypes.data, pairs)
+        call = kernels().call
+        small = call("count_small_words", words, pairs)
         more = np.frombuffer(cipher.update(bytes(8 * small)), np.uint64)
-        is_double = source.dtype == np.float64
-        add = loops.add_pairs_of_doubles_on_grid if is_double else loops.add_pairs_on_grid
-        add(
-            target.ctypes.data,
-            source.ctypes.data,
-            target.size,
-            factor,
-            stddev,
-            grid_of(stddev),
-            words.ctypes.data,
-            pairs,
-            more.ctypes.data,
-        )
-
-
-@lru_cache(maxsize=None)
-def library() -> ctypes.CDLL:
-    """Return the compiled loops; refuse a library that cannot be used."""
-    loops, _ = open_library("edp_mx.dp.privacy._grid_noise", version=VERSION, function="version")
-    pointer, size, number = ctypes.c_void_p, ctypes.c_int64, ctypes.c_double
-    loops.count_small.restype = size
-    loops.count_small.argtypes = [pointer, size]
-    for add in (loops.add_pairs_on_grid, loops.add_pairs_of_doubles_on_grid):
-        add.restype = None
-        add.argtypes = [pointer, pointer, size, number, number, number, pointer, size, pointer]
-    return loops
+        name = f"add_pairs{'_of_doubles' * (source.dtype == np.float64)}_on_grid"
+        numbers = factor, stddev, grid_of(stddev)
+        call(name, target, source, target.size, *numbers, words, pairs, more)

@@ -1,16 +1,12 @@
-/* Gaussian noise in double precision, added on a grid. `grid_gaussian.py` documents it; the tests hold
- * it against long doubles.
+/* Gaussian noise in double precision, added on a grid: part of the library of `kernels.c`.
+ * `grid_gaussian.py` documents it; the tests hold it against long doubles.
  *
  * Nothing here allocates, blocks or keeps state, so that any thread may call any function.
  */
 
-#define VERSION 1 /* increase it whenever arguments change, in `grid_gaussian.py` too */
-
 #include <math.h>
 
 #include "../../runtime/numbers.h"
-
-int64_t version(void) { return VERSION; }
 
 #define CHUNK 1024           /* pairs per pass */
 #define SMALL (1 << 22)      /* words below it, from the least, stand for numbers below 2^-10 */
@@ -82,7 +78,7 @@ static INLINE void sin_cos_of(int32_t high, int32_t low, double *sine, double *c
 
 /* Count the words whose uniform number is below 2^-10. */
 FOR_EACH_PROCESSOR
-int64_t count_small(const int32_t *words, int64_t count) {
+int64_t count_small_words(const int32_t *words, int64_t count) {
     int64_t found = 0;
     for (int64_t start = 0; start < count; start += CHUNK) {
         int n = (int)(count - start < CHUNK ? count - start : CHUNK), here = 0;
