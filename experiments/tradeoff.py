@@ -8,12 +8,16 @@ nothing.
 
 import argparse
 import sys
+from collections import Counter
 from itertools import product
 from pathlib import Path
-from typing import Dict, Iterator, List, Sequence, Tuple
+from typing import Any, Dict, Iterator, List, Sequence, Tuple
 
 from edp_mx.cli.console import add_budget_hours, whole
 from edp_mx.runs.attack_records import collect_attacks
+from edp_mx.runs.measurements import Measurement
+from edp_mx.runs.record import run_id
+from edp_mx.runs.records import value_of
 from edp_mx.runs.sweep.budget import Budget
 from edp_mx.runtime.files import write_text
 from edp_mx.runtime.progress import start_logging
@@ -136,22 +140,39 @@ def train(request: Request, cells: Sequence[Cell], arguments: argparse.Namespace
 
 
 def points_of(cells: Sequence[Cell]) -> Dict[Tuple[str, str], List[Point]]:
-    """Return the measurements, by corpus and family, in the order of the curves."""
+    """Return the measurements, by corpus and family, in the order of the curves.
+
+    All of a place are from one start: of several pre-trainings, that which most points have.
+    """
     every = [record for cell in cells for record in cell.trial.records]
     success = successes_of(collect_attacks([RECORDS]), every)
+    attacked = Counter(run for run, _ in success)
     found: Dict[Tuple[str, str], List[Point]] = {}
     for place in dict.fromkeys((cell.corpus, cell.family) for cell in cells):
-        for curve in curves_of(place[1]):
-            for name, method in curve.points.items():
-                records = [record for cell in cells
-                           if (cell.corpus, cell.family) == place and cell.method == name
-                           for record in cell.trial.records]  # fmt: skip
-                alike = all_measurements(records, success)
-                records = [record for each in alike for record in each.records]
-                if records:
-                    point = Point(method.name, curve, entry_of(records, success))
-                    found.setdefault(place, []).append(point)
+        of_place = [cell for cell in cells if (cell.corpus, cell.family) == place]
+        points = [(curve, name) for curve in curves_of(place[1]) for name in curve.points]
+        made = [
+            all_measurements(
+                [record for cell in of_place if cell.method == name
+                 for record in cell.trial.records], success)
+            for _, name in points
+        ]  # fmt: skip
+        starts = Counter(start for its in made for start in {_start(each) for each in its})
+        for (curve, name), its in zip(points, made):
+            alike = [each for each in its if _start(each) == max(starts, key=starts.__getitem__)]
+            if alike:
+                best = min(alike, key=lambda each: (-_attacks(each, attacked), each.validation))
+                point = Point(curve.points[name].name, curve, entry_of(best.records, success))
+                found.setdefault(place, []).append(point)
     return found
+
+
+def _start(measured: Measurement) -> Any:
+    return value_of(measured.records[0], "model.checkpoint")
+
+
+def _attacks(measured: Measurement, attacked: Counter[str]) -> int:
+    return sum(attacked[run_id(record)] for record in measured.records)
 
 
 def measured(arguments: argparse.Namespace) -> Tuple[Dict[Tuple[str, str], List[Point]], str]:

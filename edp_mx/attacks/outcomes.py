@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Callable, Dict, Iterator, List
 
@@ -22,7 +23,7 @@ from edp_mx.attacks.membership.shadow_attack import attack_by_shadow, shadow_con
 from edp_mx.attacks.membership.thresholds import threshold_attacks
 from edp_mx.attacks.request import AUTOMATIC, AttackRequest
 from edp_mx.attacks.settings_differences import check_family
-from edp_mx.config import load_config
+from edp_mx.config import ExperimentConfig, load_config
 from edp_mx.errors import UserError
 from edp_mx.runs.lifecycle import RunRequest, carry_out
 from edp_mx.runs.run_directory import RunDirectory
@@ -61,7 +62,7 @@ def _canaries(request: AttackRequest, run: RunDirectory) -> Callable[[], Dict[st
         "seed": request.seed,
     }
     settings = CanarySettings(**{key: n for key, n in given.items() if n is not None})
-    config = load_config(run.config, request.overrides)
+    config = _for_one_worker(run, request)
     return lambda: attack_by_canaries(
         run.path, config, settings, start(), progress_bar(is_first=True)
     )
@@ -76,9 +77,9 @@ def _lira(request: AttackRequest) -> Callable[[MembershipScores], Outcome]:
         lender = request.shadows_of or path
         borrowed_plan(path, lender, shadows)
         return lambda scores: attack_by_shadows_of(path, scores, lender=lender)
-    settings = path / "config.yaml"
-    config = load_config(settings, request.overrides)
-    check_shadow_settings(config, load_config(settings))
+    run = RunDirectory(path)
+    config = _for_one_worker(run, request)
+    check_shadow_settings(config, load_config(run.config))
     return lambda scores: attack_by_lira(
         path,
         scores,
@@ -87,6 +88,15 @@ def _lira(request: AttackRequest) -> Callable[[MembershipScores], Outcome]:
         jobs=request.jobs or os.cpu_count() or 1,
         progress=progress_bar(is_first=True),
     )
+
+
+def _for_one_worker(run: RunDirectory, request: AttackRequest) -> ExperimentConfig:
+    """Return the settings with which one worker takes steps like those of all of the run's."""
+    config = load_config(run.config, request.overrides)
+    if config.privacy.mechanism != "edp_sgd":
+        return config
+    count = config.privacy.micro_batches_per_worker * run.num_workers()
+    return replace(config, privacy=replace(config.privacy, micro_batches_per_worker=count))
 
 
 def _scores_of(request: AttackRequest) -> Callable[[Path], MembershipScores]:

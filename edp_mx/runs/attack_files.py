@@ -9,6 +9,8 @@ from edp_mx.runs.file_types import refuse_uneven
 from edp_mx.runtime.settings import SettingError
 from edp_mx.runtime.structured import AsRead
 
+WORDS_ALONE = "words alone"  # a guess by the vocabulary, which asks no model
+
 
 @dataclass(frozen=True)
 class Estimate(AsRead):

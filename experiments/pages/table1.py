@@ -23,13 +23,14 @@ EXPLANATION = (
     "repeats another to the last digit counts once. ΔSER and ΔMIA are relative to SGD's mean on "
     "the same corpus, but – for eDP-SGD where it differs from SGD in more than its privacy, as by "
     "another pre-training. Behind ± stands by how much they differ by chance in 19 of 20 cases, "
-    "from how far the runs of one row differ, over all rows of a model; a change within that says "
-    "nothing and is grey on the page. MIA-AUC is that of the paper's attack, by a shadow model on "
-    "another corpus; LiRA's AUC is the largest of its variants', and its TPR the largest share of "
-    "members that one of them finds at a false-positive rate of 1 %. Where fewer runs were "
-    "attacked than were trained, their number stands behind. An ε as published is the paper's "
-    "count with its δ; the one that holds is of what really ran. A letter behind an ε leads to the "
-    "condition without which it is ∞; behind ∞, to the reason."
+    "from how far the seeds of a row differ, over all rows of a model on a corpus where some have "
+    "several; a change within that says nothing and is grey on the page. MIA-AUC is that of the "
+    "paper's attack, by a shadow model on another corpus; LiRA's AUC is the largest of its "
+    "variants', and its TPR the largest share of members that one of them finds at a "
+    "false-positive rate of 1 %; its shadow models are trained by SGD, for all methods. Where "
+    "fewer runs were attacked than were trained, their number stands behind. An ε as published is "
+    "the paper's count with its δ; the one that holds is of what really ran. A letter behind an ε "
+    "leads to the condition without which it is ∞; behind ∞, to the reason."
 )
 
 

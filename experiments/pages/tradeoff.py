@@ -6,6 +6,7 @@ import math
 from itertools import product
 from operator import itemgetter, le
 from pathlib import Path
+from statistics import fmean
 from typing import Any, Dict, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 from matplotlib.ticker import NullFormatter
@@ -14,17 +15,19 @@ from edp_mx.reports.figures import COLOURS, build_panels, label_axes, save_figur
 from edp_mx.reports.report_parts import MISSING
 from edp_mx.reports.summary import log10_or_infinity
 from edp_mx.reports.table import render_table
+from edp_mx.runs.record import run_id
 from experiments.pages.method_panels import log10_of
 from experiments.pages.table1 import in_percent
 from experiments.tables.methods import Method
 from experiments.tables.paper import name_of
-from experiments.tables.query import Entry
+from experiments.tables.pooled import Pooled
+from experiments.tables.query import Entry, pooled_of
 
 HEADER = """\
 # What eDP-SGD buys
 
 Made by `python -m experiments.tradeoff {options}`; not to be edited. Made from {count}
-runs of small models (`configs/small`), {seeds} of each row at most, each on one worker with the
+runs of small models (`configs/small`), of {seeds} seeds at most, each on one worker with the
 paper's N = 8 micro-batches, and from attacks on them. DP-SGD takes batches of 128 for 20 epochs,
 from random weights or the pre-trained encoder.
 
@@ -32,9 +35,10 @@ SER is the semantic error rate on the test part; lower is better. AUC is that of
 and of the best of LiRA's variants, whose shadow models are trained by SGD; 50 is chance. TPR is the
 share of members that LiRA finds at a false-positive rate of 1 %. Both log₁₀ ε are those of Table 1;
 the second would hold if α and the vocabulary were public. Means over runs, with the least and
-the largest in brackets; an AUC of one run is known to about ±1.7 points. **Beaten by** names a run
-without privacy that has no more SER and of which no attack tells more: noise then bought nothing
-that fitting less closely would not have given.
+the largest in brackets; an AUC of one run is known to about ±1.7 points on ATIS and ±1 on SNIPS.
+**Beaten by** names a run without privacy that has no more SER and of which no attack tells more:
+noise then bought nothing that fitting less closely would not have given, unless "(by chance)" says
+that all of it lies within what seeds differ by.
 
 ![SER against the AUC of attacks](../docs/pictures/tradeoff.png)
 """
@@ -66,7 +70,10 @@ class Point(NamedTuple):
 
 
 def beaten_by(point: Point, points: Sequence[Point]) -> str:
-    """Return the best plain run with no more SER from which neither attack learns more."""
+    """Return the best plain run with no more SER from which neither attack learns more.
+
+    Where its scores lie within what seeds differ by, "(by chance)" stands behind it.
+    """
     ours = {name: auc for name in reversed(ATTACKS) if (auc := point.auc(name)) is not None}
     if point.curve.is_plain or not ours:
         return ""
@@ -75,11 +82,25 @@ def beaten_by(point: Point, points: Sequence[Point]) -> str:
         aucs = [auc for name in ours if (auc := each.auc(name)) is not None]
         is_whole = len(aucs) == len(ours)
         if each.curve.is_plain and each.entry.ser.mean <= point.entry.ser.mean and is_whole:
-            rivals.append((aucs, f"{each.curve.name}, {each.name}"))
+            rivals.append((aucs, f"{each.curve.name}, {each.name}", each))
     if not rivals:
         return ""
-    fitting = [(aucs, name) for aucs, name in rivals if all(map(le, aucs, ours.values()))]
-    return min(fitting, key=itemgetter(0))[1] if fitting else "none"
+    fitting = [rival for rival in rivals if all(map(le, rival[0], ours.values()))]
+    if not fitting:
+        return "none"
+    _, name, best = min(fitting, key=itemgetter(0, 1))
+    pooled = pooled_of([each.entry for each in points])
+    by_chance = [_is_chance(point.entry, best.entry, key, of) for key, of in pooled.items()]
+    return f"{name}{' (by chance)' * (bool(by_chance) and all(by_chance))}"
+
+
+def _is_chance(one: Entry, other: Entry, key: str, pooled: Pooled) -> bool:
+    """Whether two measurements differ by less than seeds do; also where one was not made."""
+    ours, theirs = (each.by_seed.get(key, ()) for each in (one, other))
+    if not ours or not theirs:
+        return True
+    ratio = fmean(ours) / fmean(theirs)
+    return abs(ratio - 1) <= pooled.interval(ratio, len(ours), len(theirs))
 
 
 def table_of(points: Sequence[Point]) -> str:
@@ -142,9 +163,9 @@ def page(
     found: Mapping[Tuple[str, str], Sequence[Point]], lacking: Sequence[str], options: str
 ) -> str:
     """Return the Markdown of the measured points, and of the missing ones."""
-    points = [point for its in found.values() for point in its]
-    count = sum(len(point.entry.records) for point in points)
-    seeds = max((len(point.entry.records) for point in points), default=0)
+    entries = [point.entry for its in found.values() for point in its]
+    count = len({run_id(record) for entry in entries for record in entry.records})
+    seeds = max((len(entry.by_seed["ser"]) for entry in entries), default=0)
     blocks = [HEADER.format(options=options, count=count, seeds=seeds)]
     for (corpus, family), its in found.items():
         blocks += [f"## {name_of(corpus)}, {family.upper()}\n", table_of(its), ""]

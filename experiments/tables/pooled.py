@@ -1,4 +1,4 @@
-"""How far runs with the same settings differ, from all that were made more than once."""
+"""How far trainings differ by chance, from the rows of a corpus that have several seeds."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ CONFIDENCE = 0.95
 
 
 class Pooled(NamedTuple):
-    """The standard deviation of one run, relative to the mean of its row, and its number of runs.
+    """The standard deviation of a seed relative to the mean of its row, and its degrees of freedom.
 
-    Source: the pooled variance, Σ (x / mean − 1)² / Σ (runs of a row − 1) over all rows.
+    Source: the pooled variance, Σ (x / mean − 1)² / Σ (seeds of a row − 1) over all rows.
     """
 
     deviation: float
@@ -21,21 +21,21 @@ class Pooled(NamedTuple):
 
     @classmethod
     def of(cls, rows: Iterable[Sequence[float]]) -> Optional[Pooled]:
-        """Return it for the values of rows, one value per run; None if no row has two runs."""
+        """Return it for the values of rows, one per seed; None if no row has two that tell."""
         squares, freedom = 0.0, 0
         for values in rows:
-            if len(values) > 1:
-                mean = math.fsum(values) / len(values)
+            mean = math.fsum(values) / max(1, len(values))
+            if len(values) > 1 and mean:
                 squares += math.fsum((value / mean - 1) ** 2 for value in values)
                 freedom += len(values) - 1
         return cls(math.sqrt(squares / freedom), freedom) if freedom else None
 
-    def interval(self, ratio: float, runs: int, of_sgd: int) -> float:
+    def interval(self, ratio: float, seeds: int, of_sgd: int) -> float:
         """Return the half width of the interval of a ratio of two means, at `CONFIDENCE`.
 
         Args:
             ratio: of a row's mean to SGD's.
-            runs: how many the row has, and `of_sgd` SGD's.
+            seeds: how many the row has, and `of_sgd` SGD's.
         """
         quantile = float(t.ppf((1 + CONFIDENCE) / 2, self.freedom))
-        return quantile * self.deviation * ratio * math.sqrt(1 / runs + 1 / of_sgd)
+        return quantile * self.deviation * ratio * math.sqrt(1 / seeds + 1 / of_sgd)

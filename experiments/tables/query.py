@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from statistics import fmean
 from typing import (
     Any,
     Callable,
@@ -52,8 +53,10 @@ class Entry:
             variants which finds most.
         attacked: how many of the runs have the paper's attack.
         lira_attacked: how many have LiRA.
+        by_seed: of "ser", "auc" and "lira_auc", the mean of the runs of each seed, by which the
+            intervals count: runs of one seed are alike in more than their settings.
         ser_interval: by how much `ser_change` may differ by chance, either way; None where no row
-            of the family was trained more than once.
+            of the corpus and family was trained with two seeds.
         auc_interval: the same of `auc_change`.
 
     Units: shares of 1; a change of -0.1 is 10 % less.
@@ -68,6 +71,7 @@ class Entry:
     lira_tpr: Optional[Spread] = None
     attacked: int = 0
     lira_attacked: int = 0
+    by_seed: Mapping[str, Tuple[float, ...]] = field(default_factory=dict)
     ser_interval: Optional[float] = None
     auc_interval: Optional[float] = None
 
@@ -111,8 +115,12 @@ def query(records: Iterable[Record], attacks: Sequence[AttackRecord] = ()) -> Di
         sgd = found.get((*key[:2], "sgd")) if key[2] != "sgd" else None
         is_beside = sgd and (key[2] == "dp_sgd" or _are_alike(measured.records, sgd.records))
         found[key] = entry_of(measured.records, success, sgd=sgd if is_beside else None)
-    pooled = {family: _pooled(family, found, success) for family in {key[0] for key in found}}
-    return {key: _with_intervals(key, found, *pooled[key[0]]) for key in found}
+    places = {key[:2] for key in found}
+    pooled = {
+        place: pooled_of([entry for key, entry in found.items() if key[:2] == place])
+        for place in places
+    }
+    return {key: _with_intervals(key, found, pooled[key[:2]]) for key in found}
 
 
 def successes_of(attacks: Iterable[AttackRecord], records: Iterable[Record]) -> Successes:
@@ -145,29 +153,20 @@ def all_measurements(records: Iterable[Record], success: Successes) -> List[Meas
     return measurements(ordered, is_shown=lambda _: True, by_epsilon=False)
 
 
-def _pooled(
-    family: str, found: Mapping[Key, Entry], success: Successes
-) -> Tuple[Optional[Pooled], Optional[Pooled]]:
-    """How far runs of a family's rows differ in SER, and in the AUC of the paper's attack."""
-    of_it = [entry for key, entry in found.items() if key[0] == family]
-    sers = [[record.test["ser"] for record in entry.records] for entry in of_it]
-    aucs = [[_auc(each) for each in _by_shadow(entry.records, success)] for entry in of_it]
-    return Pooled.of(sers), Pooled.of(aucs)
+def pooled_of(entries: Sequence[Entry]) -> Dict[str, Pooled]:
+    """Return how far seeds differ in each of `Entry.by_seed`, over the rows of one corpus."""
+    fields = {name for entry in entries for name in entry.by_seed}
+    found = {name: Pooled.of(entry.by_seed.get(name, ()) for entry in entries) for name in fields}
+    return {name: pooled for name, pooled in found.items() if pooled}
 
 
-def _with_intervals(
-    key: Key, found: Mapping[Key, Entry], ser: Optional[Pooled], auc: Optional[Pooled]
-) -> Entry:
+def _with_intervals(key: Key, found: Mapping[Key, Entry], pooled: Mapping[str, Pooled]) -> Entry:
     entry, sgd = found[key], found.get((*key[:2], "sgd"))
-    if sgd is None or key[2] == "sgd":
-        return entry
     given: Dict[str, Any] = {}
-    if ser and entry.ser_change:
-        runs, of_sgd = len(entry.records), len(sgd.records)
-        given["ser_interval"] = ser.interval(1 + entry.ser_change.mean, runs, of_sgd)
-    if auc and entry.auc_change:
-        ratio = 1 + entry.auc_change.mean
-        given["auc_interval"] = auc.interval(ratio, entry.attacked, sgd.attacked)
+    for name, change in (("ser", entry.ser_change), ("auc", entry.auc_change)):
+        if sgd and change and name in pooled:
+            seeds = (len(each.by_seed[name]) for each in (entry, sgd))
+            given[f"{name}_interval"] = pooled[name].interval(1 + change.mean, *seeds)
     return replace(entry, **given)
 
 
@@ -229,7 +228,26 @@ def entry_of(
         lira_tpr=_spread([max(found.tpr.value for found in each.values()) for each in by_lira]),
         attacked=len(by_shadow),
         lira_attacked=len(by_lira),
+        by_seed=_by_seed(records, success),
     )
+
+
+def _by_seed(records: Sequence[Record], success: Successes) -> Dict[str, Tuple[float, ...]]:
+    """The means of `Entry.by_seed`."""
+    values: Dict[str, Dict[Any, List[float]]] = {"ser": {}, "auc": {}, "lira_auc": {}}
+    for record in records:
+        seed = value_of(record, "training.seed")
+        liras = _liras(success.get((run_id(record), "lira"), {}))
+        for name, each in (
+            ("ser", [record.test["ser"]]),
+            ("auc", list(map(_auc, _by_shadow([record], success)))),
+            ("lira_auc", [max(map(_auc, liras.values()))] if liras else []),
+        ):
+            values[name].setdefault(seed, []).extend(each)
+    return {
+        name: tuple(fmean(each) for each in seeds.values() if each)
+        for name, seeds in values.items()
+    }
 
 
 def _by_shadow(records: Sequence[Record], success: Successes) -> List[AttackSuccess]:

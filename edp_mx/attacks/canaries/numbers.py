@@ -18,6 +18,9 @@ SLOT = "phone_number"
 PREFIX = 3  # random words before the number, which distinguish the canaries
 
 
+MOST_DIGITS = 18  # of numbers that fit into 64 bits
+
+
 @dataclass(frozen=True)
 class CanarySettings:
     """Settings of the canaries and of the numbers that they are compared with.
@@ -39,6 +42,12 @@ class CanarySettings:
         if min(self.count, self.digits, *self.repeats) < 1 or self.candidates < 10:
             raise UserError(
                 "--canary-count and --canary-digits must be at least 1, --candidates at least 10"
+            )
+        total = self.count * len(self.repeats)
+        if self.digits > MOST_DIGITS or 10**self.digits < 2 * total:
+            raise UserError(
+                f"--canary-digits is {self.digits}; it must be {MOST_DIGITS} or less, and leave "
+                f"twice as many numbers as there are canaries ({total})"
             )
 
 
@@ -116,16 +125,12 @@ def with_canaries(corpus: Corpus, canaries: Sequence[Canary]) -> Corpus:
 
 def _numbers(total: int, settings: CanarySettings, generator: np.random.Generator) -> List[str]:
     """Draw different random numbers, in which every digit occurs if there are enough of them."""
-    room = total * settings.digits
+    digits = settings.digits
     while True:
-        numbers = ["".join(generator.choice(DIGITS, settings.digits)) for _ in range(total)]
-        is_varied = room < 40 or len(set("".join(numbers))) == len(DIGITS)
-        if len(set(numbers)) == total and is_varied:
+        drawn = generator.choice(10**digits, total, replace=False)
+        numbers = [f"{number:0{digits}d}" for number in drawn]
+        if total * digits < 40 or len(set("".join(numbers))) == len(DIGITS):
             return numbers
-        if 10**settings.digits < 2 * total:
-            raise UserError(
-                f"--canary-digits {settings.digits} leaves too few numbers for {total} canaries"
-            )
 
 
 def _others(

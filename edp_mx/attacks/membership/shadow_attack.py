@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Dict, Tuple
+from typing import Any, Dict, Mapping, Optional, Tuple
 
 from edp_mx.attacks.directory import write_outcome
 from edp_mx.attacks.membership.classifiers import learn_classifier
@@ -17,6 +17,7 @@ from edp_mx.data.labels import LabelsConfig
 from edp_mx.data.synthetic import STANDINS
 from edp_mx.data.vocabulary import VocabularyConfig
 from edp_mx.errors import UserError
+from edp_mx.runs.file_types import Environment
 from edp_mx.runs.run_directory import RunDirectory
 
 # The corpus of the default shadow of a run on each corpus.
@@ -49,6 +50,12 @@ def attack_by_shadow(
             "who is a member; name another run"
         )
     run, shadow_run = RunDirectory.existing(path), RunDirectory.existing(shadow_path)
+    part = _training_part(run)
+    if part is not None and part == _training_part(shadow_run):
+        raise UserError(
+            f"--shadow {shadow_path} has the training part of the attacked run: the attack would "
+            "learn who is a member; name a run on another corpus, or with another data.split_seed"
+        )
     if _source_of(run) == _source_of(shadow_run):
         _check_apart(scores, shadow, shadow_path)
     seed = scores.origin.seed
@@ -71,6 +78,11 @@ def attack_by_shadow(
         **{f"shadow AUC, {name}": auc for name, auc in classifier.shadow_auc.items()},
     }
     return write_outcome(run, "shadow", [guesses], scores, facts=facts)
+
+
+def _training_part(run: RunDirectory) -> Optional[Mapping[str, str]]:
+    """Return the keyed fingerprint of a run's training part, None where it is not there."""
+    return (run.load(Environment).fingerprints or {}).get("train")
 
 
 def _source_of(run: RunDirectory) -> Tuple[Any, ...]:

@@ -7,6 +7,7 @@ from typing import List, NamedTuple, Optional, Sequence
 import numpy as np
 
 from edp_mx.attacks.membership.scores import MembershipScores
+from edp_mx.runs.attack_files import WORDS_ALONE
 
 PRIOR_WEIGHT = 5.0  # weight of the mean over all intents, in utterances
 
@@ -62,7 +63,7 @@ def threshold_attacks(scores: MembershipScores) -> List[Guesses]:
         found.insert(1, _calibrated(scores))
     if scores.unknown_words is not None:
         words = Guesses(
-            "words alone",
+            WORDS_ALONE,
             "all words are in the vocabulary, which comes from the training part; the outputs of "
             "the model are not used",
             -scores.unknown_words[scores.is_judged].astype(np.float64),

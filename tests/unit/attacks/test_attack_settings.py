@@ -10,6 +10,7 @@ import pytest
 from support.membership import made_scores
 from support.refusals import one_sentence
 
+from edp_mx.attacks import outcomes
 from edp_mx.attacks.canaries.numbers import (
     DIGITS,
     SLOT,
@@ -21,9 +22,11 @@ from edp_mx.attacks.canaries.numbers import (
 )
 from edp_mx.attacks.membership.lira.attack import check_shadow_settings
 from edp_mx.attacks.membership.shadow_attack import OTHER_CORPUS, attack_by_shadow, shadow_config
+from edp_mx.attacks.request import AttackRequest
 from edp_mx.config import ExperimentConfig, dump_config
 from edp_mx.data.config import DataConfig
 from edp_mx.data.corpus import load_corpus
+from edp_mx.data.fingerprint import keyed
 from edp_mx.data.labels import LabelsConfig
 from edp_mx.data.splits import PARTS
 from edp_mx.data.vocabulary import Vocabulary, VocabularyConfig
@@ -109,8 +112,12 @@ def test_the_slot_is_one_that_the_labels_have(corpus):
 def test_impossible_canaries_are_refused(corpus):
     for wrong in ({"count": 0}, {"digits": 0}, {"candidates": 5}, {"repeats": (0,)}):
         one_sentence("--canary-count", CanarySettings, **wrong)
-    with pytest.raises(UserError, match="leaves too few numbers for 60 canaries"):
-        draw_canaries(corpus, CONFIG, CanarySettings(count=20, digits=1, candidates=10))
+    for wrong in ({"count": 20, "digits": 1}, {"count": 400, "digits": 3}, {"digits": 19}):
+        one_sentence("--canary-digits", CanarySettings, **wrong)
+    most = draw_canaries(corpus, CONFIG, CanarySettings(count=100, digits=3, candidates=10))
+    assert len({each.utterance.tokens[-3:] for each in most}) == 300
+    longest = draw_canaries(corpus, CONFIG, CanarySettings(count=1, digits=18, candidates=10))
+    assert all(len(each.others) == 10 for each in longest)
 
 
 def test_a_vocabulary_without_digits_shows_nothing(corpus):
@@ -155,6 +162,28 @@ def test_liras_shadows_may_be_smaller_but_of_the_same_utterances():
     for change in ({"size": 200}, {"split_seed": 1}, {"corpus": "health"}):
         with pytest.raises(UserError, match="train on the run's own utterances"):
             check_shadow_settings(replace(CONFIG, data=replace(CONFIG.data, **change)), CONFIG)
+
+
+def test_a_shadow_with_the_run_s_training_part_is_refused_wherever_that_lies(generator, tmp_path):
+    scores = made_scores(generator, 150, gap=1.0, reference=40)
+    other = replace(scores, origin=replace(scores.origin, weights="b" * 64))
+    for name, path in (("run", None), ("shadow", str(tmp_path))):
+        run = RunDirectory(tmp_path / name)
+        run.create(name, dump_config(ExperimentConfig(data=DataConfig(path=path))))
+        run.write("environment", {"num_workers": 1, "fingerprints": {"train": keyed("ab")}})
+    with pytest.raises(UserError, match="has the training part of the attacked run"):
+        attack_by_shadow(tmp_path / "run", scores, shadow_path=tmp_path / "shadow", shadow=other)
+
+
+@pytest.mark.parametrize(("mechanism", "count"), [("edp_sgd", 8), ("dp_sgd", 1), ("none", 1)])
+def test_a_model_of_one_worker_has_the_micro_batches_of_all(mechanism, count, tmp_path):
+    run = RunDirectory(tmp_path / "run")
+    k, unit = (2, "micro_batch") if mechanism == "edp_sgd" else (1, "utterance")
+    privacy = replace(CONFIG.privacy, mechanism=mechanism, unit=unit, micro_batches_per_worker=k)
+    run.create("run", dump_config(replace(CONFIG, privacy=privacy)))
+    run.write("environment", {"num_workers": 4})
+    config = outcomes._for_one_worker(run, AttackRequest(run.path))
+    assert config.privacy.micro_batches_per_worker == count
 
 
 def test_a_shadow_on_the_runs_own_split_is_refused(generator, tmp_path):

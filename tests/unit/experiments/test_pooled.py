@@ -11,7 +11,7 @@ def test_the_deviation_is_that_of_the_runs_relative_to_their_row():
     # (½² + ½²) + ((1/11)² + (1/11)² + (2/11)²), over 1 + 2 degrees of freedom
     assert found.deviation == pytest.approx(((0.5 + 6 / 121) / 3) ** 0.5)
     assert found.freedom == 3
-    assert Pooled.of([[1.0], []]) is None
+    assert Pooled.of([[1.0], [], [0.0, 0.0]]) is None
 
 
 def test_changes_of_rows_that_do_not_differ_lie_within_in_nineteen_of_twenty_tables(generator):

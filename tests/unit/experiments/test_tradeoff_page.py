@@ -3,14 +3,15 @@
 import os
 import re
 from pathlib import Path
+from types import SimpleNamespace
 
-from support.records import lines_in
+from support.records import lines_in, record_of
 
 from edp_mx.runs.measurements import spread_of
 from experiments.command import parse
 from experiments.pages.tradeoff import Curve, Point, beaten_by, draw
 from experiments.tables.query import Entry
-from experiments.tradeoff import measured
+from experiments.tradeoff import measured, points_of
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -40,6 +41,40 @@ def test_a_noisy_run_is_beaten_by_the_plain_one_that_is_no_worse_and_gives_less_
     entry = Entry(records=(), ser=spread_of([0.11]), auc=spread_of([0.5]))
     without_lira = Point("z₀ = 0.1", Curve("eDP-SGD", {}), entry)
     assert beaten_by(without_lira, plain) == "SGD, stopped early, after 4 epochs"
+
+
+def test_what_lies_within_the_seeds_is_beaten_by_chance():
+    def measured(name, sers, is_plain):
+        curve = Curve("SGD, stopped early" if is_plain else "eDP-SGD", {}, is_plain)
+        spreads = {"ser": spread_of(sers), "auc": spread_of([0.5])}
+        return Point(name, curve, Entry((), by_seed={"ser": tuple(sers)}, **spreads))
+
+    plain = measured("after 4 epochs", [0.10, 0.11, 0.12], True)
+    for sers, end in (([0.11, 0.12, 0.13], " (by chance)"), ([0.21, 0.22, 0.23], "")):
+        noisy = measured("z₀ = 0.1", sers, False)
+        assert beaten_by(noisy, [plain, noisy]) == f"SGD, stopped early, after 4 epochs{end}"
+
+
+def test_the_points_of_a_place_are_from_one_start(tmp_path, monkeypatch):
+    """Of two pre-trainings that which most points have, and not the mean of both."""
+    monkeypatch.chdir(tmp_path)
+    one, other = ({"model.checkpoint": f"sha256:{start}"} for start in ("aa", "bb"))
+    small = {"privacy.noise_multiplier": 0.01, "training.epochs": 12}
+    records = {
+        "sgd": [record_of("atis", "bert", "none", ser=0.05, **one),
+                record_of("atis", "bert", "none", ser=0.07, **other)],
+        "norm_0.01": [record_of("atis", "bert", "edp_sgd", ser=0.09, **one, **small)],
+        "norm_0.1": [record_of("atis", "bert", "edp_sgd", ser=0.5, **other)],
+    }  # fmt: skip
+    cells = [
+        SimpleNamespace(corpus="atis", family="bert", method=name,
+                        trial=SimpleNamespace(records=its))
+        for name, its in records.items()
+    ]  # fmt: skip
+    cells.append(SimpleNamespace(corpus="atis", family="bert", method="largest_0.01",
+                                 trial=SimpleNamespace(records=records["norm_0.01"])))  # fmt: skip
+    (points,) = points_of(cells).values()
+    assert [each.entry.ser.mean for each in points] == [0.05, 0.09, 0.09]
 
 
 def test_runs_that_were_not_attacked_are_not_drawn(tmp_path):

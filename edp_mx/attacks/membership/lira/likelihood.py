@@ -89,19 +89,22 @@ def online_scores(target: np.ndarray, worlds: Worlds) -> np.ndarray:
 
 
 def linear_scores(target: np.ndarray, worlds: Worlds) -> np.ndarray:
-    """Return the ratio of two Gaussians with equal standard deviation; above 0 it says "member".
+    """Return the log ratio of two Gaussians with one variance each; above 0 it says "member".
+
+    The variance of an utterance is the mean of those with and without it.
 
     Where the standard deviations differ it is weaker than `online_scores`. But it never takes an
     output that is more certain than those of all shadows for a non-member's, so that it stands
     where the run is not quite like its shadows.
 
     Example:
-        >>> worlds = Worlds(*(np.array([x]) for x in (1.0, 0.1, -1.0, 9.0)))
-        >>> linear_scores(np.array([0.5]), worlds)  # 0.5 · 2
-        array([1.])
+        >>> worlds = Worlds(*(np.array([x]) for x in (1.0, 0.6, -1.0, 0.8)))
+        >>> linear_scores(np.array([0.5]), worlds)  # 0.5 · 2 / 0.5
+        array([2.])
     """
     middle = (worlds.mean_in + worlds.mean_out) / 2  # (U,)
-    return (target - middle) * (worlds.mean_in - worlds.mean_out)
+    variance = (worlds.stddev_in**2 + worlds.stddev_out**2) / 2  # (U,)
+    return (target - middle) * (worlds.mean_in - worlds.mean_out) / variance
 
 
 def offline_scores(target: np.ndarray, worlds: Worlds) -> np.ndarray:

@@ -120,12 +120,11 @@ def test_outputs_that_are_less_spread_with_an_utterance_are_told_by_that(generat
 
 def test_one_spread_is_the_ratio_of_two_gaussians_that_have_it(generator):
     ins, outs = generator.normal(1, 1, 50), generator.normal(-1, 1, 50)
-    spread = np.full(50, 0.7)
+    spread = generator.uniform(0.1, 2, 50)  # of each utterance
     target = generator.normal(0, 3, 50)
-    ratio = online_scores(target, Worlds(ins, spread, outs, spread))
-    np.testing.assert_allclose(
-        linear_scores(target, Worlds(ins, spread, outs, 5 * spread)), ratio * 0.7**2
-    )
+    ratio = norm.logpdf(target, ins, spread) - norm.logpdf(target, outs, spread)
+    with_it, without = 0.6 * spread, np.sqrt(2 - 0.36) * spread  # whose variances have this mean
+    np.testing.assert_allclose(linear_scores(target, Worlds(ins, with_it, outs, without)), ratio)
 
 
 def test_the_online_score_is_the_log_of_the_ratio_of_densities(generator):
