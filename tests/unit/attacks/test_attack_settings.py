@@ -178,7 +178,8 @@ def test_a_shadow_with_the_run_s_training_part_is_refused_wherever_that_lies(gen
 @pytest.mark.parametrize(("mechanism", "count"), [("edp_sgd", 8), ("dp_sgd", 1), ("none", 1)])
 def test_a_model_of_one_worker_has_the_micro_batches_of_all(mechanism, count, tmp_path):
     run = RunDirectory(tmp_path / "run")
-    k, unit = (2, "micro_batch") if mechanism == "edp_sgd" else (1, "utterance")
+    k = 2 if mechanism == "edp_sgd" else 1
+    unit = "utterance" if mechanism == "dp_sgd" else "micro_batch"
     privacy = replace(CONFIG.privacy, mechanism=mechanism, unit=unit, micro_batches_per_worker=k)
     run.create("run", dump_config(replace(CONFIG, privacy=privacy)))
     run.write("environment", {"num_workers": 4})
