@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Mapping, Optional, Tuple
 
 from edp_mx.runs.file_types import refuse_uneven
@@ -110,6 +110,8 @@ class AttackRecord(AsRead):
     Attributes:
         run: the id of the attacked run, `record.run_id`; "" of an old record that does not say it.
         attacked_run: the hash of its settings.
+        chosen: how the utterances were chosen, where it was not as usual: `seed`, `size` and
+            `is_balanced` of `edp-mx attack`. Tables take the usual attacks alone.
     """
 
     attack: str
@@ -120,3 +122,4 @@ class AttackRecord(AsRead):
     shadows: Optional[int]
     success: Mapping[str, AttackSuccess]
     roc: Optional[RocCurves] = None
+    chosen: Mapping[str, Any] = field(default_factory=dict)

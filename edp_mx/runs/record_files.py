@@ -82,7 +82,8 @@ def put_attacks(path: Path, records: Iterable[AttackRecord]) -> None:
 
 def key_of_attack(record: AttackRecord) -> Tuple[str, ...]:
     """Return which run was attacked, and how; of an old one the id of the run may be unknown."""
-    return record.name, record.attacked_run, record.run, record.attack
+    chosen = json.dumps(record.chosen, sort_keys=True)
+    return record.name, record.attacked_run, record.run, record.attack, chosen
 
 
 def _put(

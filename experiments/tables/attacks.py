@@ -225,7 +225,7 @@ def _attacks(table: Table) -> Iterator[Attack]:
 def _made(places: Sequence[Path], lira: int) -> Made:
     """The attacks that were made; LiRA's only with so many shadow models or more."""
     return {(each.run, each.attack) for each in collect_attacks(places)
-            if each.attack != "lira" or (each.shadows or 0) >= lira}  # fmt: skip
+            if not each.chosen and (each.attack != "lira" or (each.shadows or 0) >= lira)}  # fmt: skip
 
 
 def _run_of(cell: Cell, here: Dict[str, Path]) -> Optional[RunDirectory]:

@@ -132,7 +132,7 @@ def successes_of(attacks: Iterable[AttackRecord], records: Iterable[Record]) -> 
     repeats: Dict[str, List[str]] = {}
     for run, end in ends.items():
         repeats.setdefault(end, []).append(run)
-    success = {(each.run, each.attack): each.success for each in attacks}
+    success = {(each.run, each.attack): each.success for each in attacks if not each.chosen}
     found = dict(success)
     for (run, attack), each in success.items():
         for other in repeats.get(ends.get(run, ""), ()):

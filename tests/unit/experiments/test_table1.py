@@ -9,6 +9,7 @@ from support.commands import edp_mx
 from support.documentation import ROOT
 from support.records import attack_of, changed, kept, record_of
 
+from edp_mx.runs.attack_records import collect_attacks
 from edp_mx.runs.record import run_id
 from edp_mx.runs.record_files import put_attacks, read_lines
 from experiments.pages.table1 import HEADER, table1
@@ -205,6 +206,17 @@ def test_sgd_is_shown_with_the_settings_of_the_others():
     assert row(tried, (), "sgd")[0]["SER %"] == "5.00 [6.3]"
     tried += [edp(0, 0.03, **{**EDP, **larger}), edp(0, 0.07, **{**PUBLISHED, **larger})]
     assert row(tried, (), "sgd")[0]["SER %"] == "4.00 [6.3]"
+
+
+def test_an_attack_on_other_utterances_than_usual_stands_beside_the_usual_one(tmp_path):
+    record = sgd(0, 0.05)
+    usual = attack(record, "shadow", "shadow classifier", 0.60, 0.02)
+    few = replace(attack(record, "shadow", "shadow classifier", 0.90, 0.5), chosen={"size": 40})
+    put_attacks(tmp_path / "attacks.jsonl", [usual])
+    put_attacks(tmp_path / "attacks.jsonl", [few])
+    kept_ones = list(collect_attacks([tmp_path]))
+    assert sorted(each.chosen.get("size", 0) for each in kept_ones) == [0, 40]
+    assert row([record], kept_ones, "sgd")[0]["MIA-AUC %"] == "60.0 [67.5]"
 
 
 def test_the_interval_is_that_of_the_seeds_of_a_corpus():
