@@ -110,8 +110,8 @@ class AttackRecord(AsRead):
     Attributes:
         run: the id of the attacked run, `record.run_id`; "" of an old record that does not say it.
         attacked_run: the hash of its settings.
-        chosen: how the utterances were chosen, where it was not as usual: `seed`, `size` and
-            `is_balanced` of `edp-mx attack`. Tables take the usual attacks alone.
+        chosen: how the utterances were chosen, where it was not as usual: `size` and `is_balanced`
+            of its origin. Tables take the usual attacks alone.
     """
 
     attack: str

@@ -28,7 +28,7 @@ from edp_mx.runs.run_directory import RunDirectory
 from edp_mx.runtime.json_text import read_json
 from edp_mx.runtime.structured import structure_file
 
-_CHOSEN = ("seed", "size", "is_balanced")  # of an attack's origin, all 0 or False as usual
+_CHOSEN = ("size", "is_balanced")  # of an attack's origin, all 0 or False as usual
 ROC_FPRS = [rounded(10 ** (i / 10 - 3)) for i in range(31)]  # 0.001, …, 1
 
 
@@ -47,6 +47,7 @@ def attack_records_of(run: RunDirectory) -> List[AttackRecord]:
         if not path.with_name("roc.csv").exists():
             continue
         outcome = read_attack(path.parent)
+        origin = outcome.origin or {}
         found.append(
             AttackRecord(
                 attack=outcome.attack,
@@ -57,9 +58,7 @@ def attack_records_of(run: RunDirectory) -> List[AttackRecord]:
                 shadows=outcome.facts.get("shadows"),
                 success={each.name: each.success for each in outcome.results},
                 roc=RocCurves(tuple(ROC_FPRS), _tprs(path.with_name("roc.csv"))),
-                chosen={
-                    key: value for key in _CHOSEN if (value := (outcome.origin or {}).get(key))
-                },
+                chosen={key: origin[key] for key in _CHOSEN if origin.get(key)},
             )
         )
     return found

@@ -20,8 +20,8 @@ from experiments.pages.method_panels import log10_of
 from experiments.pages.table1 import in_percent
 from experiments.tables.methods import Method
 from experiments.tables.paper import name_of
-from experiments.tables.pooled import Pooled
-from experiments.tables.query import Entry, pooled_of
+from experiments.tables.pooled import Pooled, pooled_of
+from experiments.tables.query import Entry
 
 HEADER = """\
 # What eDP-SGD buys
@@ -89,7 +89,7 @@ def beaten_by(point: Point, points: Sequence[Point]) -> str:
     if not fitting:
         return "none"
     _, name, best = min(fitting, key=itemgetter(0, 1))
-    pooled = pooled_of([each.entry for each in points])
+    pooled = pooled_of([each.entry.by_seed for each in points])
     by_chance = [_is_chance(point.entry, best.entry, key, of) for key, of in pooled.items()]
     return f"{name}{' (by chance)' * (bool(by_chance) and all(by_chance))}"
 

@@ -224,8 +224,9 @@ def _attacks(table: Table) -> Iterator[Attack]:
 
 def _made(places: Sequence[Path], lira: int) -> Made:
     """The attacks that were made; LiRA's only with so many shadow models or more."""
-    return {(each.run, each.attack) for each in collect_attacks(places)
-            if not each.chosen and (each.attack != "lira" or (each.shadows or 0) >= lira)}  # fmt: skip
+    usual = (each for each in collect_attacks(places) if not each.chosen)
+    return {(each.run, each.attack) for each in usual
+            if each.attack != "lira" or (each.shadows or 0) >= lira}  # fmt: skip
 
 
 def _run_of(cell: Cell, here: Dict[str, Path]) -> Optional[RunDirectory]:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
-from typing import Iterable, NamedTuple, Optional, Sequence
+from typing import Dict, Iterable, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 from scipy.stats import t
 
 CONFIDENCE = 0.95
+BySeed = Mapping[str, Tuple[float, ...]]  # by the name of a score, its value of each seed
 
 
 class Pooled(NamedTuple):
@@ -39,3 +40,10 @@ class Pooled(NamedTuple):
         """
         quantile = float(t.ppf((1 + CONFIDENCE) / 2, self.freedom))
         return quantile * self.deviation * ratio * math.sqrt(1 / seeds + 1 / of_sgd)
+
+
+def pooled_of(rows: Sequence[BySeed]) -> Dict[str, Pooled]:
+    """Return how far seeds differ in each score that some rows of one corpus have."""
+    names = {name for row in rows for name in row}
+    found = {name: Pooled.of(row.get(name, ()) for row in rows) for name in names}
+    return {name: pooled for name, pooled in found.items() if pooled}

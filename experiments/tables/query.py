@@ -27,7 +27,7 @@ from edp_mx.runs.record import run_id
 from edp_mx.runs.records import value_of
 from edp_mx.tasks.intent_slot.task import INTENT_SLOT
 from experiments.tables.methods import METHODS, method_of
-from experiments.tables.pooled import Pooled
+from experiments.tables.pooled import BySeed, Pooled, pooled_of
 
 PAPERS_WIDTH = 312  # of its BERT
 PAPERS_ATTACK, LIRA = "shadow classifier", "LiRA"  # with the latter begin its variants' names
@@ -71,7 +71,7 @@ class Entry:
     lira_tpr: Optional[Spread] = None
     attacked: int = 0
     lira_attacked: int = 0
-    by_seed: Mapping[str, Tuple[float, ...]] = field(default_factory=dict)
+    by_seed: BySeed = field(default_factory=dict)
     ser_interval: Optional[float] = None
     auc_interval: Optional[float] = None
 
@@ -117,7 +117,7 @@ def query(records: Iterable[Record], attacks: Sequence[AttackRecord] = ()) -> Di
         found[key] = entry_of(measured.records, success, sgd=sgd if is_beside else None)
     places = {key[:2] for key in found}
     pooled = {
-        place: pooled_of([entry for key, entry in found.items() if key[:2] == place])
+        place: pooled_of([entry.by_seed for key, entry in found.items() if key[:2] == place])
         for place in places
     }
     return {key: _with_intervals(key, found, pooled[key[:2]]) for key in found}
@@ -151,13 +151,6 @@ def all_measurements(records: Iterable[Record], success: Successes) -> List[Meas
     attacked = Counter(run for run, _ in success)
     ordered = sorted(records, key=lambda each: attacked[run_id(each)])  # the last one is kept
     return measurements(ordered, is_shown=lambda _: True, by_epsilon=False)
-
-
-def pooled_of(entries: Sequence[Entry]) -> Dict[str, Pooled]:
-    """Return how far seeds differ in each of `Entry.by_seed`, over the rows of one corpus."""
-    fields = {name for entry in entries for name in entry.by_seed}
-    found = {name: Pooled.of(entry.by_seed.get(name, ()) for entry in entries) for name in fields}
-    return {name: pooled for name, pooled in found.items() if pooled}
 
 
 def _with_intervals(key: Key, found: Mapping[Key, Entry], pooled: Mapping[str, Pooled]) -> Entry:
@@ -232,22 +225,17 @@ def entry_of(
     )
 
 
-def _by_seed(records: Sequence[Record], success: Successes) -> Dict[str, Tuple[float, ...]]:
+def _by_seed(records: Sequence[Record], success: Successes) -> BySeed:
     """The means of `Entry.by_seed`."""
     values: Dict[str, Dict[Any, List[float]]] = {"ser": {}, "auc": {}, "lira_auc": {}}
     for record in records:
-        seed = value_of(record, "training.seed")
         liras = _liras(success.get((run_id(record), "lira"), {}))
-        for name, each in (
-            ("ser", [record.test["ser"]]),
-            ("auc", list(map(_auc, _by_shadow([record], success)))),
-            ("lira_auc", [max(map(_auc, liras.values()))] if liras else []),
-        ):
-            values[name].setdefault(seed, []).extend(each)
-    return {
-        name: tuple(fmean(each) for each in seeds.values() if each)
-        for name, seeds in values.items()
-    }
+        aucs = list(map(_auc, _by_shadow([record], success)))
+        best = [max(map(_auc, liras.values()))] if liras else []
+        for its, found in zip(values.values(), ([record.test["ser"]], aucs, best)):
+            its.setdefault(value_of(record, "training.seed"), []).extend(found)
+    means = {name: [fmean(each) for each in its.values() if each] for name, its in values.items()}
+    return {name: tuple(each) for name, each in means.items()}
 
 
 def _by_shadow(records: Sequence[Record], success: Successes) -> List[AttackSuccess]:
