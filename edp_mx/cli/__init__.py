@@ -83,6 +83,11 @@ def main(argv: Optional[List[str]] = None) -> int:
         0 when all went well, 2 when the user has to mend something, 1 when the program has a fault
         (each with one sentence on stderr; `EDP_MX_DEBUG=1` shows the traceback of a fault).
     """
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:  # closed
+            setattr(sys, name, open(os.devnull, "w"))  # noqa: SIM115 (to the end)
+        elif hasattr(getattr(sys, name), "reconfigure"):  # not UTF-8: "Δ" becomes an escape
+            getattr(sys, name).reconfigure(errors="backslashreplace")
     arguments = parse(sys.argv[1:] if argv is None else argv)
     return carry_out(arguments, f"edp-mx {arguments.command}")
 

@@ -38,7 +38,8 @@ def run(arguments: argparse.Namespace) -> int:
     plans = [each.spent.plan for each in spenders]
     most = max(plan.num_records or 1 for plan in plans)
     least = min(plan.delta for plan in plans)
-    delta = choose_delta(num_examples=most, delta=arguments.delta or least)
+    given = least if arguments.delta is None else arguments.delta
+    delta = choose_delta(num_examples=most, delta=given)
     found: List[Together] = count_by_record(spenders, delta=delta)
     return tell(
         arguments,

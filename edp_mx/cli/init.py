@@ -115,6 +115,8 @@ def _checked_out(arguments: argparse.Namespace) -> Path:
     for each in filter(None, (path, out, arguments.labels, arguments.start_from)):
         if not str(each).isprintable():  # it goes into comments
             raise UserError(f"{str(each)!r} has characters that cannot be printed: rename it")
+    if out.is_dir() or not out.name:
+        raise UserError(f"--out {out} is a folder; name a file, such as {out / 'mine.yaml'}")
     for each in (out, out.with_suffix(".words.txt"), out.with_suffix(".labels.json")):
         if each.exists() and each.samefile(path):
             raise UserError(f"{each} is the corpus itself: name another file with --out")

@@ -82,6 +82,8 @@ def _listed_labels(path: str) -> List[List[str]]:
     for key in ("slots", "intents"):
         absent: Any = [] if key == "slots" else None
         entries = value.get(key, absent) if isinstance(value, dict) else None
+        if key == "intents" and entries == [""]:  # of a corpus that is read without
+            continue
         if not isinstance(entries, list) or not all(isinstance(e, str) and e for e in entries):
             raise UserError(f'{path}: "{key}" is not a list of names')
         if len(set(entries)) != len(entries):

@@ -24,8 +24,7 @@ def refuse_arguments(
     if not isinstance(plan, Plan):
         raise UserError(f"plan is a {type(plan).__name__}: give what make_plan returns")
     for name, value, least in (("chunk_size", chunk_size, 1), ("seed", seed, 0)):
-        is_whole = isinstance(value, (int, np.integer)) and not isinstance(value, bool)
-        if not is_whole or value < least:
+        if not _is_whole(value) or value < least:
             raise UserError(f"{name} is {value!r}; it must be a whole number from {least}")
     try:
         if not isinstance(optimizer, mx.optimizer.Optimizer):
@@ -35,6 +34,28 @@ def refuse_arguments(
             f"the optimizer {optimizer!r} cannot be made with optimizer_params={settings!r} "
             f"({error}): give a name that MXNet knows, and settings of that optimizer"
         ) from error
+
+
+def refuse_users(users: Any, most: Any, *, is_unit: bool) -> None:
+    """Refuse users of a plan that does not protect them, and a plan of users without them."""
+    if not is_unit:
+        if users is None and most is None:
+            return
+        raise UserError(
+            "users were given, but the plan protects single examples: take one from "
+            'make_plan(unit="user", num_examples=…), with the number of users'
+        )
+    if users is None or any(user is None for user in users):
+        raise UserError("the unit user needs the user of each example: give users")
+    if not _is_whole(most) or most < 1:
+        raise UserError(
+            f"max_examples_per_user is {most!r}: the unit user needs a whole number from 1, of the "
+            "examples of a user that a step takes at most"
+        )
+
+
+def _is_whole(value: Any) -> bool:
+    return isinstance(value, (int, np.integer)) and not isinstance(value, bool)
 
 
 def refuse_without_items(dataset: Any) -> None:

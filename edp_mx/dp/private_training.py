@@ -17,8 +17,8 @@ from edp_mx.dp.accounting.entries import Entry
 from edp_mx.dp.accounting.guarantee import Guarantee, guarantee
 from edp_mx.dp.accounting.lognumber import exp_of
 from edp_mx.dp.accounting.plan import Plan, refuse_other_sizes
-from edp_mx.dp.given import arrays_of, refuse_arguments, refuse_without_items
-from edp_mx.dp.privacy.build_clipping import TRIED, clipping_that_fits
+from edp_mx.dp.given import arrays_of, refuse_arguments, refuse_users, refuse_without_items
+from edp_mx.dp.privacy.build_clipping import clipping_that_fits, tried_of
 from edp_mx.dp.privacy.flat import FlatGradients
 from edp_mx.dp.privacy.layer_scales import scales_by_size, settle_scales
 from edp_mx.dp.privacy.layers import layers_of, refuse_unsafe, try_out
@@ -108,6 +108,7 @@ class PrivateTraining:
                 f"the plan is for num_workers={release.num_workers}, but {self._workers.size} are "
                 "running: give make_plan their number"
             )
+        refuse_users(users, max_examples_per_user, is_unit=release.clips.is_user)
         refuse_unsafe(net)
         self.net, self.plan, self.epoch = net, plan, 0
         self._loss, self._optimizer = loss, named
@@ -193,7 +194,7 @@ class PrivateTraining:
         """Deal the data, build mechanism and sampler of the plan; go on from a checkpoint."""
         self._dataset = dataset
         self._sampler = self._dealt(len(dataset))
-        records = np.arange(min(TRIED, len(dataset)))
+        records = tried_of(len(dataset))
         first = [self._batch_of(records[i : i + 2]) for i in range(0, len(records), 2)]
         try_out(self.net, [partial(self._loss_of, batch) for batch in first])
         broadcast_weights(self.net, self._workers)
@@ -234,8 +235,8 @@ class PrivateTraining:
 
     def _dealt(self, num_records: int) -> Sampler:
         release = self.plan.released
-        if release.clips.is_user and (self._users is None or len(self._users) != num_records):
-            raise UserError("the unit user needs the user of each example: give users")
+        if self._users is not None and len(self._users) != num_records:
+            raise UserError(f"users has {len(self._users)} of the {num_records} examples' users")
         sampler = deal(
             unit=release.unit,
             sampler=release.sampler,

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import fcntl
+import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Dict, List, Optional
 
 from mxnet import gluon
 
-from edp_mx.dp.accounting.ledger import LEDGER, LedgerFile, read_ledger
+from edp_mx.dp.accounting.ledger import LEDGER, LedgerFile, read_ledger, refuse_other
 from edp_mx.dp.accounting.plan import Plan
 from edp_mx.dp.checkpoint_file import newest_mark
 from edp_mx.dp.spending import AnyLedger, Spending, UnwrittenLedger
@@ -28,6 +30,31 @@ class PrivateState(RunState):
     ledger_digest: str
 
 
+_kept: Dict[Path, int] = {}  # the folders of this process, to its end, and their handles
+
+
+def _keep_to_itself(path: Path) -> None:
+    """Refuse a folder that another process trains into: two would tear its ledger.
+
+    Edge cases: nothing is kept on a file system without locks.
+    """
+    if path in _kept:
+        return
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(handle)
+        raise UserError(
+            f"folder={str(path)!r} is in use: another process trains into it; wait until it has "
+            "ended, or name another"
+        ) from None
+    except OSError:
+        os.close(handle)
+        return
+    _kept[path] = handle
+
+
 class TrainingFolder:
     """The folder of a private training; without a path nothing is kept. Rank 0 alone writes."""
 
@@ -38,7 +65,13 @@ class TrainingFolder:
         """Open the ledger, which must be the checkpoint's if there is one."""
         if self._path is None:
             return UnwrittenLedger(plan)
-        self._path.mkdir(parents=True, exist_ok=True, mode=0o700)
+        try:
+            self._path.mkdir(parents=True, exist_ok=True, mode=0o700)
+        except OSError as error:
+            raise UserError(
+                f"folder={str(self._path)!r}: {error.strerror}; name another"
+            ) from error
+        _keep_to_itself(self._path.resolve())
         mark = newest_mark(self._path / "checkpoint.npz")
         return LedgerFile(self._path / LEDGER, plan, mark=mark)
 
@@ -49,7 +82,10 @@ class TrainingFolder:
         for path in (self._path, *self._path.parents):
             if path.exists() and not path.is_dir():
                 raise UserError(f"folder={str(self._path)!r}: {path} is a file; give a folder")
-        if not (self._path / LEDGER).exists():
+        mark = newest_mark(self._path / "checkpoint.npz")
+        if mark is not None:
+            refuse_other(self._path / LEDGER, mark)
+        elif not (self._path / LEDGER).exists():
             return []
         return [entry.to_dict() for entry in read_ledger(self._path / LEDGER).entries]
 

@@ -56,13 +56,13 @@ def ready(net, generator):
     return net
 
 
-def training(net, *, users=None, loss=LOSS, folder=None, **plan):
+def training(net, *, users=None, most=99, loss=LOSS, folder=None, batchify_fn=None, **plan):
     """Plain SGD with rate 1, so that a step takes the mean of the clipped gradients away."""
     settings = {"num_examples": N, "epochs": 1, "batch_size": BATCH, "noise_multiplier": 0.0}
     return PrivateTraining(
         net, loss, plan=make_plan(**{**settings, **plan}), optimizer="sgd",
         optimizer_params={"learning_rate": 1.0}, users=users, folder=folder,
-        max_examples_per_user=None if users is None else 99,
+        max_examples_per_user=None if users is None else most, batchify_fn=batchify_fn,
     )  # fmt: skip
 
 

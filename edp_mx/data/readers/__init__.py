@@ -52,6 +52,9 @@ FORMATS = {
 }
 
 
+_GENERIC = (json_lines.FORMAT, table.FORMAT, parquet.FORMAT, conll.FORMAT)  # files of one's own
+
+
 def read_utterances(
     path: PathLike, layout: str = "auto", columns: Optional[ColumnsConfig] = None
 ) -> List[Utterance]:
@@ -127,6 +130,18 @@ def require_own_split(path: PathLike, parts: Iterable[str]) -> None:
         )
 
 
+def _refuse_second(path: Path, format: Format, sources: Sources) -> None:
+    """Refuse a folder with files in two of the layouts that one's own have: all files are read."""
+    for other in _GENERIC:
+        found = other.find(path) if other is not format else {}
+        for (first, _), *_ in list(found.values())[:1]:
+            raise UserError(
+                f"{path} has files in two layouts, {next(iter(sources.values()))[0][0].name} "
+                f"({format.name}) and {first.name} ({other.name}): take one kind away, or name the "
+                "one that is to be read by data.layout"
+            )
+
+
 def _find(path: Path, layout: str) -> Tuple[Format, Sources]:
     """Return the format of a corpus, and the files for its reader."""
     if not path.exists():
@@ -136,6 +151,8 @@ def _find(path: Path, layout: str) -> Tuple[Format, Sources]:
         if sources:
             if path.is_dir():
                 refuse_unreadable(path, format.depth)
+                if layout == "auto" and format in _GENERIC:
+                    _refuse_second(path, format, sources)
             return format, sources
     if layout != "auto":
         raise UserError(f"{path} holds no file in the layout {layout}")

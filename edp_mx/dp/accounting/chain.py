@@ -46,6 +46,10 @@ class Chain:
         self._move_to(body)
         return body[:-1] + f', "sha256": "{self._last}"}}\n'.encode("ascii")
 
+    def take_back(self) -> None:
+        """Forget the last line, which could not be written."""
+        self._digests.pop()
+
     def check(self, line: bytes, value: Dict[str, Any]) -> Dict[str, Any]:
         """Return the object that `add` was given.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO, Dict, Iterator, List, Optional, Sequence, Tuple
@@ -112,9 +112,16 @@ class LedgerFile:
         return LedgerMark(len(content), hashlib.sha256(content).hexdigest())
 
     def _append(self, value: Dict[str, Any]) -> None:
+        size = self._path.stat().st_size if self._path.exists() else 0
         line = self._chain.add(value)
-        with self._written("ab") as file:
-            file.write(line)
+        try:
+            with self._written("ab") as file:
+                file.write(line)
+        except UserError:  # what was written of the line goes, so that the next one can follow
+            self._chain.take_back()
+            with suppress(OSError):
+                os.truncate(self._path, size)
+            raise
 
     @contextmanager
     def _written(self, mode: str) -> Iterator[BinaryIO]:

@@ -11,13 +11,19 @@ from mxnet import gluon
 from edp_mx.dp.accounting.clippings import CLIPPINGS, TAKE_LOOP
 from edp_mx.dp.accounting.release import Release
 from edp_mx.dp.privacy.flat import FlatGradients
-from edp_mx.dp.privacy.ghost.check import refuse_wrong_on
+from edp_mx.dp.privacy.ghost.check import refuse_mixing, refuse_wrong_on
 from edp_mx.dp.privacy.ghost.clipping import GhostClipping
 from edp_mx.dp.privacy.norm_clipping import LoopClipping, NormClipping
 from edp_mx.errors import UserError
 from edp_mx.runtime.distributed import Workers
 
 TRIED = 6  # records on which ghost clipping is compared with the loop
+
+
+def tried_of(num_records: int) -> np.ndarray:
+    """Return the tried records, from the first to the last: a data set may be sorted by length."""
+    return np.unique(np.linspace(0, num_records - 1, TRIED).round().astype(np.int64))
+
 
 TryOn = Tuple[Callable[[Any], mx.nd.NDArray], Callable[[np.ndarray], Any], int]
 
@@ -45,7 +51,7 @@ def clipping_that_fits(
 
     Args:
         try_on: `loss_of` and `batch_of` as `refuse_wrong_on` takes them, and the number of records,
-            of which the first few are tried. Nothing of them is released but whether it fits.
+            of which a few are tried. Nothing of them is released but whether it fits.
 
     Returns:
         The clipping, of one kind on all workers, and why it is not ghost clipping, if it should be
@@ -56,8 +62,11 @@ def clipping_that_fits(
     try:
         clipping = clipping_for(kind, release, flat, network, chunk_size=chunk_size)
         if CLIPPINGS[kind].takes_many:
-            tried = min(TRIED, num_records)
-            refuse_wrong_on(clipping, loss_of, batch_of, num_records=tried)
+            tried = tried_of(num_records)
+            refuse_mixing(loss_of, batch_of, tried)
+            refuse_wrong_on(
+                clipping, loss_of, lambda rows: batch_of(tried[rows]), num_records=len(tried)
+            )
     except UserError as error:
         refusal = str(error)
     refusals = [each for each in workers.gather(refusal) if each]

@@ -65,7 +65,7 @@ def refuse_unsafe(network: gluon.Block) -> None:
     Raises:
         UserError: BatchNorm (mixes the examples of a batch, and its running statistics are
             released unclipped), sparse gradients (the rows that were touched leak), accumulating
-            gradients (would be used twice), or mixed dtypes.
+            gradients (would be used twice), mixed dtypes, or several devices.
     """
     for block in _blocks(network):
         if any("BatchNorm" in kind.__name__ for kind in type(block).__mro__):
@@ -89,6 +89,11 @@ def refuse_unsafe(network: gluon.Block) -> None:
             raise UserError(
                 f"{parameter.name} is {np.dtype(parameter.dtype).name}: all trainable "
                 "parameters must be float32, so that one norm covers them"
+            )
+        if len(parameter._ctx_list or ()) > 1:
+            raise UserError(
+                f"{parameter.name} is on several devices: a worker has one; initialise the network "
+                "on one, and start several workers"
             )
     if not trainable:
         raise UserError("the network has no trainable parameter")

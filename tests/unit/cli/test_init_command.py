@@ -14,6 +14,7 @@ from support.jsonl import users_corpus, write_jsonl
 
 from edp_mx.config import dump_config, load_config
 from edp_mx.data.corpus import load_corpus
+from edp_mx.data.labels import labels_of
 from edp_mx.data.synthetic import make_utterances
 from edp_mx.runs.run_directory import RunDirectory
 
@@ -235,6 +236,7 @@ def test_a_list_of_labels_is_taken_if_it_has_all_labels(mine):
     (["folder", "--public", "folder/train.jsonl"], "train.jsonl shares files with the corpus"),
     (["mine.jsonl", "--start-from", "nowhere"], "nowhere is not a run directory"),
     (["mine.jsonl", "--labels", "nowhere"], "cannot read nowhere"),
+    (["mine.jsonl", "--out", "folder"], "--out folder is a folder; name a file"),
 ])  # fmt: skip
 def test_what_cannot_be_is_one_sentence_and_writes_nothing(mine, tmp_path, options, sentence):
     (tmp_path / "empty.jsonl").write_text("")
@@ -245,6 +247,14 @@ def test_what_cannot_be_is_one_sentence_and_writes_nothing(mine, tmp_path, optio
     errors = init(*options, code=2)
     assert sentence in errors and errors.count("\n") == 1
     assert not list(tmp_path.glob("*.yaml"))
+
+
+def test_labels_of_a_corpus_without_intents_are_read(mine):
+    init("mine.jsonl", "--columns", "intent=none", "--labels-are-public")
+    assert json.loads(Path("mine.labels.json").read_text())["intents"] == [""]
+    config = load_config("mine.yaml")
+    train = load_corpus(config.data).train
+    assert labels_of(train, config.data.labels, ())[1] == ("",)
 
 
 def test_a_run_on_the_corpus_itself_is_no_public_start(mine, tmp_path):

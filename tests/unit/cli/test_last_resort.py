@@ -1,5 +1,8 @@
 """What no other place has caught ends with one sentence, and its cause decides which."""
 
+import io
+import sys
+
 import pytest
 from support.cli import from_a_shell
 
@@ -38,6 +41,15 @@ def test_whatever_is_raised_is_one_sentence(error, code, said, monkeypatch, caps
     assert said in err
     assert err.count("\n") == 1
     assert "Traceback" not in err
+
+
+def test_a_terminal_that_knows_few_letters_or_none_is_no_fault(monkeypatch):
+    written = io.BytesIO()
+    monkeypatch.setattr(account, "run", lambda _: print("Δ") or 0)
+    monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(written, "ascii", write_through=True))
+    assert main(["account"]) == 0 and written.getvalue() == b"\\u0394\n"
+    monkeypatch.setattr(sys, "stdout", None)  # closed
+    assert main(["account"]) == 0
 
 
 def test_a_traceback_is_shown_to_whoever_asks(monkeypatch, capsys):

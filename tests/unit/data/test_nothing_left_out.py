@@ -49,6 +49,15 @@ LAYOUTS = {  # the files of a corpus in each layout
 }
 
 
+def test_files_in_two_layouts_are_not_read_in_part(tmp_path):
+    (tmp_path / "train.csv").write_text(TABLE)
+    for part in ("valid", "test"):
+        (tmp_path / f"{part}.jsonl").write_text(LINE)
+    said = r"two layouts, valid.jsonl \(json_lines\) and train.csv \(table\): take one kind away"
+    refused(tmp_path, said)
+    assert len(read_utterances(tmp_path, "table")) == 1
+
+
 @pytest.mark.parametrize("layout", sorted(LAYOUTS))
 def test_a_link_to_nothing_in_the_place_of_anything_is_refused(layout, tmp_path):
     folder = tmp_path / "corpus"

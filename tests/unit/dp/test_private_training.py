@@ -1,6 +1,8 @@
 """The facade: its clipped sums against a loop, its ε against `edp-mx account`, and wrong use."""
 
 import logging
+import subprocess
+import sys
 from dataclasses import replace
 from itertools import islice
 
@@ -10,6 +12,7 @@ import pytest
 from mxnet import autograd, gluon, nd
 from mxnet.gluon import nn
 from support.cli import printed, strictly
+from support.documentation import ROOT
 from support.own_networks import (
     BATCH,
     LOSS,
@@ -284,7 +287,107 @@ def test_steps_of_an_epoch_may_be_fewer_or_more_and_none_is_refused(generator):
             training(mlp(), noise_multiplier=1.0, steps_per_epoch=wrong)
 
 
+class MixesInTraining(gluon.Block):
+    """Takes the mean of a batch away, but only while it is trained."""
+
+    def __init__(self):
+        super().__init__(prefix="mixes_")
+        with self.name_scope():
+            self.first, self.last = gluon.nn.Dense(8, in_units=4), gluon.nn.Dense(3, in_units=8)
+
+    def forward(self, x):
+        hidden = self.first(x)
+        if mx.autograd.is_training():
+            hidden = hidden - hidden.mean(axis=0, keepdims=True)
+        return self.last(hidden)
+
+
+class Bag(gluon.HybridBlock):
+    """The mean of the words of a text and of its padding, which is not masked."""
+
+    def __init__(self):
+        super().__init__(prefix="bag_")
+        with self.name_scope():
+            self.words, self.last = gluon.nn.Embedding(40, 8), gluon.nn.Dense(3, in_units=8)
+
+    def hybrid_forward(self, F, x):
+        return self.last(F.mean(self.words(x), axis=1))
+
+
+def padded(items):
+    longest = max(len(words) for words, _ in items)
+    rows = [np.pad(words, (0, longest - len(words))) for words, _ in items]
+    return np.array(rows, "float32"), np.array([label for _, label in items], "float32")
+
+
+@pytest.mark.parametrize("is_sorted", [True, False])
+@pytest.mark.parametrize("kind", ["training", "padding"])
+def test_a_network_that_mixes_examples_is_trained_by_the_loop(kind, is_sorted, generator, caplog):
+    """Also where the first texts have one length, and where it does not mix to predict."""
+    if kind == "training":
+        private, dataset = training(ready(MixesInTraining(), generator)), vectors(generator)
+    else:
+        lengths = sorted([2] * 6 + generator.integers(2, 9, N - 7).tolist()) + [30]
+        texts = [(generator.integers(1, 40, n), n % 3) for n in lengths]
+        dataset = texts if is_sorted else [texts[i] for i in generator.permutation(N)]
+        private = training(ready(Bag(), generator), batchify_fn=padded)
+    next(private.batches(dataset))
+    assert private.plan.clipping == "loop" and "takes its place" in caplog.text
+
+
+def test_dropout_is_no_mixing(generator):
+    net = gluon.nn.HybridSequential(prefix="dropped_")
+    with net.name_scope():
+        net.add(gluon.nn.Dense(64, in_units=4), gluon.nn.Dropout(0.5), gluon.nn.LayerNorm())
+        net.add(gluon.nn.Dense(3))
+    private = training(ready(net, generator))
+    next(private.batches(vectors(generator)))
+    assert private.plan.clipping == "ghost"
+
+
+def test_a_ledger_that_was_cut_states_no_epsilon(generator, tmp_path):
+    private = training(ready(mlp(), generator), folder=tmp_path, noise_multiplier=1.0)
+    for batch in private.batches(vectors(generator)):
+        private.step(batch)
+    ledger = tmp_path / "privacy_ledger.jsonl"
+    whole = ledger.read_bytes()
+    again = lambda: training(ready(mlp(), generator), folder=tmp_path, noise_multiplier=1.0)  # noqa: E731
+    assert again().epsilon == private.epsilon
+    ledger.write_bytes(whole[: whole.rindex(b"\n", 0, -1) + 1])
+    with pytest.raises(UserError, match="is shorter than the checkpoint's"):
+        again()
+    ledger.unlink()
+    with pytest.raises(UserError, match="cannot read the ledger"):
+        again()
+
+
+IN_USE = """
+import sys
+from edp_mx.dp.training_folder import _keep_to_itself
+from edp_mx.errors import UserError
+from pathlib import Path
+try:
+    _keep_to_itself(Path(sys.argv[1]))
+except UserError as error:
+    print(error)
+"""
+
+
+def test_a_folder_is_one_process_s(generator, tmp_path):
+    private = training(ready(mlp(), generator), folder=tmp_path)
+    next(private.batches(vectors(generator)))
+    said = subprocess.run([sys.executable, "-c", IN_USE, str(tmp_path.resolve())],
+                          capture_output=True, text=True, cwd=ROOT)  # fmt: skip
+    assert "is in use: another process trains into it" in said.stdout
+
+
 REFUSALS = {
+    "users of no unit": ({"users": ["a"] * N}, "the plan protects single examples"),
+    "no most": (
+        {"unit": "user", "users": ["a"] * N, "most": None},
+        "max_examples_per_user is None: the unit user needs",
+    ),
+    "a user that is None": ({"unit": "user", "users": [None] * N}, "the user of each example"),
     "a BatchNorm": ({"net": batch_norm}, "is a BatchNorm: it mixes the examples"),
     "other workers": ({"num_workers": 2}, "num_workers=2, but 1 are running"),
     "another n": ({"num_examples": N + 1}, f"num_examples={N + 1}, but the data set has {N} ex"),

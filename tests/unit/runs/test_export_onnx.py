@@ -102,6 +102,8 @@ def test_the_script_answers_as_predict_does(family, task, tmp_path):
     said = [answer.get("intent", answer.get("label")) for answer in expected]
     assert 0 < said.count("out of scope") < len(said)
     assert differences(expected[:2], answered(tmp_path / "out", given=texts[:2])) < CLOSE
+    first, blank, second = answered(tmp_path / "out", [texts[0], " ", texts[1]])
+    assert differences(expected[:2], [first, second]) < CLOSE and list(blank) == ["error"]
 
 
 @pytest.mark.parametrize("settings", [(), ("model.intents=infilling",)], ids=str)

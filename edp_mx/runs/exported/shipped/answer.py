@@ -34,8 +34,11 @@ class Model:
 
 
 if __name__ == "__main__":
-    lines = sys.argv[1:] or sys.stdin.buffer.read().decode("utf-8").split("\n")
-    model, given = Model(), [*filter(str.strip, lines)]
-    for start in range(0, len(given), AT_ONCE):
-        for answer in model.answers(given[start : start + AT_ONCE]):
-            print(json.dumps(answer))
+    text = "" if sys.argv[1:] else sys.stdin.buffer.read().decode("utf-8", "replace")
+    lines, model = sys.argv[1:] or text.split("\n")[: -1 if text.endswith("\n") else None], Model()
+    for start in range(0, len(lines), AT_ONCE):
+        given = lines[start : start + AT_ONCE]
+        spoken = [line for line in given if line.strip()]
+        answers = model.answers(spoken) if spoken else iter(())
+        for line in given:
+            print(json.dumps(next(answers) if line.strip() else {"error": "there is no word"}))

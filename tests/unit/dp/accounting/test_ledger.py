@@ -1,6 +1,7 @@
 """The ledger: on disk before the release, torn at its end at most, refused when damaged."""
 
 import dataclasses
+import errno
 import hashlib
 import json
 import os
@@ -279,6 +280,23 @@ def test_a_full_disk_is_said_and_nothing_counts_as_written(tmp_path, monkeypatch
 
     monkeypatch.setattr(os, "fsync", full)
     one_sentence("No space left on device; nothing was released", ledger.append, EPOCH)
+
+
+def test_what_a_full_disk_tore_is_gone_and_the_next_line_follows(tmp_path, monkeypatch):
+    ledger = LedgerFile(tmp_path / "ledger.jsonl", PLAN)
+    whole, synced = (tmp_path / "ledger.jsonl").read_bytes(), os.fsync
+
+    def full(handle):
+        synced(handle)
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(UserError, match="No space left"):
+        ledger.append(EPOCH)
+    monkeypatch.setattr(os, "fsync", synced)
+    assert (tmp_path / "ledger.jsonl").read_bytes() == whole
+    ledger.append(EPOCH)
+    assert ledger.read().entries == (EPOCH,)
 
 
 def test_merged_keeps_the_sum_of_counts():
