@@ -18,6 +18,7 @@ from edp_mx.dp.accounting.guarantee import Guarantee, guarantee
 from edp_mx.dp.accounting.lognumber import exp_of
 from edp_mx.dp.accounting.plan import Plan, refuse_other_sizes
 from edp_mx.dp.given import arrays_of, refuse_arguments, refuse_users, refuse_without_items
+from edp_mx.dp.mixing import refuse_mixing
 from edp_mx.dp.privacy.build_clipping import clipping_that_fits, tried_of
 from edp_mx.dp.privacy.flat import FlatGradients
 from edp_mx.dp.privacy.layer_scales import scales_by_size, settle_scales
@@ -127,8 +128,7 @@ class PrivateTraining:
         to its end is begun again by the next call, and counted again.
 
         Args:
-            dataset: has a length and items `(input, …, label)`, such as a Gluon `Dataset`; the same
-                at each call.
+            dataset: of items `(input, …, label)`, with a length; the same at each call.
             epochs: how many epochs to go on for.
         """
         if self._dataset is None:
@@ -157,8 +157,7 @@ class PrivateTraining:
         """Take one private step; return the loss per unit on this worker, which has no noise.
 
         Raises:
-            UserError: a batch that `batches` did not draw last, or that was used before; or a
-                network whose parameters are not those that the training began with.
+            UserError: another batch than was drawn last, or other parameters than at first.
         """
         if batch is not self._drawn or self._drawn is None:
             raise UserError(
@@ -207,7 +206,7 @@ class PrivateTraining:
             flat,
             self.net,
             chunk_size=self._chunk_size,
-            try_on=(self._loss_of, self._batch_of, len(dataset)),
+            try_on=(self._loss_of, self._batch_of, len(dataset), refuse_mixing),
             workers=self._workers,
         )
         if refusal:

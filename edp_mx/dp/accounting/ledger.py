@@ -62,8 +62,7 @@ class LedgerFile:
     from α.
 
     Raises:
-        UserError: the file is not the one whose state the mark holds, was begun with another plan,
-            is damaged, or cannot be written.
+        UserError: the mark or the plan is of another file; it is damaged, or cannot be written.
 
     Guarantee: an entry is on disk before its release is made. A crash between the two
     leaves an entry too many, never one too few; so does a resumed run, which repeats an epoch and
@@ -112,21 +111,16 @@ class LedgerFile:
         return LedgerMark(len(content), hashlib.sha256(content).hexdigest())
 
     def _append(self, value: Dict[str, Any]) -> None:
-        size = self._path.stat().st_size if self._path.exists() else 0
-        line = self._chain.add(value)
-        try:
-            with self._written("ab") as file:
-                file.write(line)
-        except UserError:  # what was written of the line goes, so that the next one can follow
-            self._chain.take_back()
-            with suppress(OSError):
-                os.truncate(self._path, size)
-            raise
+        chain = self._chain.copy()
+        with self._written("ab") as file:
+            file.write(chain.add(value))
+        self._chain = chain
 
     @contextmanager
     def _written(self, mode: str) -> Iterator[BinaryIO]:
         """Open the file to change it; the change is on disk at the end."""
         is_new = not self._path.exists()
+        size = 0 if is_new else self._path.stat().st_size
         try:
             with open(self._path, mode) as file:
                 yield file  # type: ignore[misc]
@@ -135,6 +129,8 @@ class LedgerFile:
             if is_new:
                 _sync_folder(self._path.parent)
         except OSError as error:
+            with suppress(OSError):  # of half a line nothing stays, so that the next one can follow
+                os.truncate(self._path, size)
             raise UserError(
                 f"cannot write {self._path}: {error.strerror}; nothing was released without "
                 "being written down"

@@ -11,7 +11,7 @@ from mxnet import gluon
 from edp_mx.dp.accounting.clippings import CLIPPINGS, TAKE_LOOP
 from edp_mx.dp.accounting.release import Release
 from edp_mx.dp.privacy.flat import FlatGradients
-from edp_mx.dp.privacy.ghost.check import refuse_mixing, refuse_wrong_on
+from edp_mx.dp.privacy.ghost.check import refuse_wrong_on
 from edp_mx.dp.privacy.ghost.clipping import GhostClipping
 from edp_mx.dp.privacy.norm_clipping import LoopClipping, NormClipping
 from edp_mx.errors import UserError
@@ -25,7 +25,7 @@ def tried_of(num_records: int) -> np.ndarray:
     return np.unique(np.linspace(0, num_records - 1, TRIED).round().astype(np.int64))
 
 
-TryOn = Tuple[Callable[[Any], mx.nd.NDArray], Callable[[np.ndarray], Any], int]
+TryOn = Tuple[Callable[[Any], mx.nd.NDArray], Callable[[np.ndarray], Any], int, Callable[..., None]]
 
 
 def clipping_for(
@@ -51,13 +51,14 @@ def clipping_that_fits(
 
     Args:
         try_on: `loss_of` and `batch_of` as `refuse_wrong_on` takes them, and the number of records,
-            of which a few are tried. Nothing of them is released but whether it fits.
+            of which a few are tried; then `dp.mixing.refuse_mixing`. Nothing is released but
+            whether it fits.
 
     Returns:
         The clipping, of one kind on all workers, and why it is not ghost clipping, if it should be
         (in the words of the library, which has no key privacy.clipping).
     """
-    loss_of, batch_of, num_records = try_on
+    loss_of, batch_of, num_records, refuse_mixing = try_on
     refusal = ""
     try:
         clipping = clipping_for(kind, release, flat, network, chunk_size=chunk_size)
