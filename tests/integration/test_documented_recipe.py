@@ -151,4 +151,4 @@ def test_the_pages_on_bert_and_sweeps_and_tables(pretrained):
             pretrained)  # fmt: skip
     execute(shrunken_script("".join(blocks(ROOT / "docs" / "tables.md"))), pretrained)
     assert "<svg" in (pretrained / "results" / "report.html").read_text()
-    assert (pretrained / "results" / "table1.md").exists()
+    assert (pretrained / "runs" / "table1.md").exists()
