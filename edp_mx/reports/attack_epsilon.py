@@ -14,7 +14,7 @@ from edp_mx.reports.figures import COLOURS, build_figure, exponent_ticks, label_
 from edp_mx.reports.footnotes import footnotes
 from edp_mx.reports.summary import format_epsilon, format_holding_epsilon
 from edp_mx.reports.table import render_table
-from edp_mx.runs.attack_files import AttackOutcome, Estimate
+from edp_mx.runs.attack_files import ALIGNED, AttackOutcome, Estimate
 from edp_mx.runs.attack_records import read_attack
 from edp_mx.runs.file_types import Privacy, StatedBound
 from edp_mx.runs.recount import privacy_of
@@ -22,8 +22,8 @@ from edp_mx.runs.run_directory import RunDirectory
 from edp_mx.runtime.files import write_csv_beside
 
 ATTACKS = ("shadow", "threshold", "lira")
-HEADLINES = ("shadow classifier", "loss", "LiRA online", "LiRA offline")
-MARKERS = ("o", "s", "^", "v")
+HEADLINES = ("shadow classifier", "loss", "LiRA online", ALIGNED, "LiRA offline")
+MARKERS = ("o", "s", "^", "D", "v")
 
 
 class AttackedRun(NamedTuple):

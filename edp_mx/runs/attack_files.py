@@ -10,6 +10,7 @@ from edp_mx.runtime.settings import SettingError
 from edp_mx.runtime.structured import AsRead
 
 WORDS_ALONE = "words alone"  # a guess by the vocabulary, which asks no model
+ALIGNED = "LiRA online, aligned"  # the variant of LiRA that mostly finds most
 
 
 @dataclass(frozen=True)

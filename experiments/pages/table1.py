@@ -27,10 +27,12 @@ EXPLANATION = (
     "several; a change within that says nothing and is grey on the page. MIA-AUC is that of the "
     "paper's attack, by a shadow model on another corpus; LiRA's AUC is the largest of its "
     "variants', and its TPR the largest share of members that one of them finds at a "
-    "false-positive rate of 1 %; its shadow models are trained by SGD, for all methods. Where "
-    "fewer runs were attacked than were trained, their number stands behind. An ε as published is "
-    "the paper's count with its δ; the one that holds is of what really ran. A letter behind an ε "
-    "leads to the condition without which it is ∞; behind ∞, to the reason."
+    "false-positive rate of 1 %; its shadow models are trained by SGD, for all methods. One that "
+    "is not aligned lacks the variant that allows for runs less certain than the shadow models, "
+    "which finds more where there is noise. Where fewer runs were attacked than were trained, "
+    "their number stands behind. An ε as published is the paper's count with its δ; the one that "
+    "holds is of what really ran. A letter behind an ε leads to the condition without which it is "
+    "∞; behind ∞, to the reason."
 )
 
 
@@ -79,12 +81,14 @@ def _of_paper(family: str, corpus: str, method: str) -> Dict[str, float]:
             "log10_epsilon": change.log10_epsilon}  # fmt: skip
 
 
-def _runs_behind(entry: Optional[Entry], name: str) -> str:
-    """How many runs a number is of, where not all of an entry's were attacked."""
+def _remark(entry: Optional[Entry], name: str) -> str:
+    """How many runs a number is of, where not all were attacked, and what its LiRA lacks."""
     if entry is None or name.startswith("ser"):
         return ""
-    count = entry.lira_attacked if name.startswith("lira") else entry.attacked
-    return "" if count == len(entry.records) else count_of(count, "run")
+    is_lira = name.startswith("lira")
+    count = entry.lira_attacked if is_lira else entry.attacked
+    runs = count_of(count, "run") * (count != len(entry.records))
+    return ", ".join(filter(None, (runs, "not aligned" * (is_lira and not entry.is_aligned))))
 
 
 def _percent(entry: Optional[Entry], name: str, paper: Optional[float]) -> Cell:
@@ -92,7 +96,7 @@ def _percent(entry: Optional[Entry], name: str, paper: Optional[float]) -> Cell:
     spread: Optional[Spread] = getattr(entry, name, None)
     if spread is None:
         return Cell(MISSING, _printed(paper))
-    text = in_percent(spread, 2 if name == "ser" else 1, _runs_behind(entry, name))
+    text = in_percent(spread, 2 if name == "ser" else 1, _remark(entry, name))
     return Cell(text, _printed(paper), 100 * spread.mean)
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Callable, Dict, Iterator, List, NamedTuple, Optional, Sequence, Set, Tuple
 
 from edp_mx.attacks.membership.shadow_attack import OTHER_CORPUS
+from edp_mx.runs.attack_files import ALIGNED
 from edp_mx.runs.attack_records import collect_attacks, keep_whole
 from edp_mx.runs.record import absent_files, run_id
 from edp_mx.runs.run_directory import RunDirectory
@@ -223,10 +224,10 @@ def _attacks(table: Table) -> Iterator[Attack]:
 
 
 def _made(places: Sequence[Path], lira: int) -> Made:
-    """The attacks that were made; LiRA's only with so many shadow models or more."""
+    """The attacks that were made; LiRA's only in full, with so many shadow models or more."""
     usual = (each for each in collect_attacks(places) if not each.chosen)
-    return {(each.run, each.attack) for each in usual
-            if each.attack != "lira" or (each.shadows or 0) >= lira}  # fmt: skip
+    return {(each.run, each.attack) for each in usual if each.attack != "lira"
+            or (ALIGNED in each.success and (each.shadows or 0) >= lira)}  # fmt: skip
 
 
 def _run_of(cell: Cell, here: Dict[str, Path]) -> Optional[RunDirectory]:

@@ -6,21 +6,9 @@ import json
 from collections import Counter
 from dataclasses import dataclass, field, replace
 from statistics import fmean
-from typing import (
-    Any,
-    Callable,
-    Dict,
-    Hashable,
-    Iterable,
-    List,
-    Mapping,
-    Optional,
-    Sequence,
-    Tuple,
-    TypeVar,
-)
+from typing import Any, Callable, Dict, Iterable, List, Mapping, Optional, Sequence, Tuple, TypeVar
 
-from edp_mx.runs.attack_files import AttackRecord, AttackSuccess
+from edp_mx.runs.attack_files import ALIGNED, AttackRecord, AttackSuccess
 from edp_mx.runs.file_types import Record
 from edp_mx.runs.measurements import Measurement, Spread, came_to, measurements, spread_of
 from edp_mx.runs.record import run_id
@@ -32,7 +20,7 @@ from experiments.tables.pooled import BySeed, Pooled, pooled_of
 PAPERS_WIDTH = 312  # of its BERT
 PAPERS_ATTACK, LIRA = "shadow classifier", "LiRA"  # with the latter begin its variants' names
 Key = Tuple[str, str, str]  # family, corpus, method
-Value = TypeVar("Value", bound=Hashable)
+Value = TypeVar("Value")
 Success = Mapping[str, AttackSuccess]  # by the name of an attack, its outcome
 Successes = Mapping[Tuple[str, str], Success]  # by run and kind of attack
 
@@ -53,6 +41,7 @@ class Entry:
             variants which finds most.
         attacked: how many of the runs have the paper's attack.
         lira_attacked: how many have LiRA.
+        is_aligned: whether all of these have its aligned variant, which mostly finds most.
         by_seed: of "ser", "auc" and "lira_auc", the mean of the runs of each seed, by which the
             intervals count: runs of one seed are alike in more than their settings.
         ser_interval: by how much `ser_change` may differ by chance, either way; None where no row
@@ -71,6 +60,7 @@ class Entry:
     lira_tpr: Optional[Spread] = None
     attacked: int = 0
     lira_attacked: int = 0
+    is_aligned: bool = True
     by_seed: BySeed = field(default_factory=dict)
     ser_interval: Optional[float] = None
     auc_interval: Optional[float] = None
@@ -221,6 +211,7 @@ def entry_of(
         lira_tpr=_spread([max(found.tpr.value for found in each.values()) for each in by_lira]),
         attacked=len(by_shadow),
         lira_attacked=len(by_lira),
+        is_aligned=all(ALIGNED in each for each in by_lira),
         by_seed=_by_seed(records, success),
     )
 

@@ -62,9 +62,9 @@ def exposures(run):
 def test_members_are_told_from_others_only_without_privacy(runs):
     assert list(auc(runs / "sgd", "threshold")) == ["loss"]  # all that such a model says
     assert auc(runs / "sgd", "threshold")["loss"] > 0.6
-    assert auc(runs / "sgd", "lira")["LiRA online, one spread"] > 0.85
+    assert auc(runs / "sgd", "lira")["LiRA online, aligned"] > 0.85
     assert auc(runs / "private", "threshold")["loss"] < 0.58
-    assert auc(runs / "private", "lira")["LiRA online, one spread"] < 0.7
+    assert auc(runs / "private", "lira")["LiRA online, aligned"] < 0.7
 
 
 def test_a_number_that_was_said_once_is_known_only_without_privacy(runs):

@@ -48,7 +48,7 @@ def changed(record, **fields):
     return structure({**unstructure(record), **fields}, type(record))
 
 
-def attack_of(record, attack="lira", title="LiRA online", *, auc=0.6, tpr=0.02, **fields):
+def attack_of(record, attack="lira", title="LiRA online, aligned", *, auc=0.6, tpr=0.02, **fields):
     """What an attack on the run of a record found."""
     success = {"auc": estimate(auc), "tpr_at_fpr": {"0.01": estimate(tpr)}, **SIZES}
     return structure({

@@ -9,6 +9,7 @@ from support.commands import edp_mx
 from support.documentation import ROOT
 from support.records import attack_of, changed, kept, record_of
 
+from edp_mx.runs.attack_files import ALIGNED
 from edp_mx.runs.attack_records import collect_attacks
 from edp_mx.runs.record import run_id
 from edp_mx.runs.record_files import put_attacks, read_lines
@@ -59,7 +60,7 @@ def made():
                record_of("atis", "clc", "dp_sgd", epsilon=8.0, ser=0.3)]  # fmt: skip
     attacks = [attack(records[0], "shadow", "shadow classifier", 0.60, 0.02),
                attack(records[2], "shadow", "shadow classifier", 0.57, 0.02),
-               attack(records[2], "lira", "LiRA online", 0.75, 0.083)]  # fmt: skip
+               attack(records[2], "lira", ALIGNED, 0.75, 0.083)]  # fmt: skip
     return records, attacks
 
 
@@ -115,7 +116,11 @@ def test_of_lira_s_variants_the_one_that_tells_members_best_counts():
     found = {**attacks[0].success, **better.success, **other.success}
     attacks[0] = replace(attacks[0], success=found)
     cells, _ = row(records, attacks, "sgd")
-    assert (cells["LiRA AUC %"], cells["LiRA TPR %"]) == ("70.0 (1 run)", "2.0 (1 run)")
+    shown = ("70.0 (1 run, not aligned)", "2.0 (1 run, not aligned)")
+    assert (cells["LiRA AUC %"], cells["LiRA TPR %"]) == shown
+    best = attack(records[0], "lira", ALIGNED, 0.8, 0.03).success
+    cells, _ = row(records, [replace(attacks[0], success={**found, **best})], "sgd")
+    assert (cells["LiRA AUC %"], cells["LiRA TPR %"]) == ("80.0 (1 run)", "3.0 (1 run)")
 
 
 def test_another_warm_start_is_another_setting_and_that_which_was_attacked_most_is_shown():
@@ -137,7 +142,7 @@ def test_a_run_that_was_made_again_counts_beside_the_first_and_so_do_the_attacks
     other = edp(0, 0.033, **PUBLISHED)
     attacks = [attack(first, "shadow", "shadow classifier", 0.60, 0.02),
                attack(again, "shadow", "shadow classifier", 0.55, 0.02),
-               attack(first, "lira", "LiRA online", 0.75, 0.083),
+               attack(first, "lira", ALIGNED, 0.75, 0.083),
                attack(other, "shadow", "shadow classifier", 0.575, 0.02)]  # fmt: skip
     for both in ([first, again], [again, first]):
         shown, _ = row([*both, other], attacks, "sgd")
@@ -344,7 +349,7 @@ def test_a_user_s_page_has_the_runs_and_the_attacks_without_the_paper_s_tables(t
     text = (tmp_path / "page.md").read_text()
     attacked = text.partition("### Every attack")[2].partition("##")[0]
     rows = [[cell.strip() for cell in line.split("|")[2:6]] for line in attacked.splitlines()]
-    assert ["lira", "LiRA online", "75.0", "8.3"] in rows
+    assert ["lira", ALIGNED, "75.0", "8.3"] in rows
     assert "### Every run" in text and "Table 1" not in text
     assert f"edp-mx report {folder} --out" in text
 

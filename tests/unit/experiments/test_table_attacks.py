@@ -15,6 +15,7 @@ from support.refusals import one_sentence
 from edp_mx.attacks.directory import write_outcome
 from edp_mx.attacks.membership.thresholds import Guesses
 from edp_mx.config import dump_config
+from edp_mx.runs.attack_files import ALIGNED
 from edp_mx.runs.attack_records import collect_attacks, keep_whole
 from edp_mx.runs.record import run_id
 from edp_mx.runs.run_directory import RunDirectory
@@ -57,9 +58,9 @@ class Trainings:
             return 2
         scores = made_scores(self.generator, 60, gap=1.0)
         values = np.where(scores.labels, 1.0, 0.0)
-        guess = Guesses("shadow classifier", "says", values)
-        facts = {"shadow corpus": "snips", "shadow": "private-folder", "shadows": 16}
         name = "shadow" if option == "--shadow" else "lira"
+        guess = Guesses("shadow classifier" if name == "shadow" else ALIGNED, "says", values)
+        facts = {"shadow corpus": "snips", "shadow": "private-folder", "shadows": 16}
         attacked = RunDirectory(self.folder / run.split("/")[-1])
         write_outcome(attacked, name, [guess], scores, facts=facts)
         (attacked.path / f"attack-{name}" / "roc.csv").write_text("attack,fpr,tpr\n")
@@ -289,6 +290,6 @@ def test_a_shadow_that_the_table_has_is_not_trained_beside_it(request_):
 )
 def test_a_record_of_an_attack_that_was_changed_is_refused_by_its_name(tmp_path, changes, said):
     record = unstructure(attack_of(record_of()))
-    record["success"]["LiRA online"].update(changes)
+    record["success"][ALIGNED].update(changes)
     (tmp_path / "attacks.jsonl").write_text(json.dumps(record))
     one_sentence(f"attacks.jsonl, line 1.*{said}", collect_attacks, [tmp_path])

@@ -10,7 +10,7 @@ from typing import Any, Dict, Optional
 import numpy as np
 
 from edp_mx.attacks.directory import attack_folder, write_outcome
-from edp_mx.attacks.membership.lira.likelihood import FEW_SHADOWS, lira_attacks
+from edp_mx.attacks.membership.lira.likelihood import lira_attacks
 from edp_mx.attacks.membership.lira.plan import ShadowPlan, ensure_plan
 from edp_mx.attacks.membership.lira.processes import read_shadow, train_shadows
 from edp_mx.attacks.membership.roc import area, roc_curve
@@ -120,7 +120,6 @@ def _compare(
         "workers of the run": run.num_workers(),
         "workers of each shadow": 1,
         "shadow AUC, mean": float(np.mean(aucs)),
-        "spread": "of all utterances together" if plan.shadows < FEW_SHADOWS else "of each one",
         **trained_model_facts(run, folder),
     }
     return write_outcome(run, "lira", guesses, scores, facts=facts)

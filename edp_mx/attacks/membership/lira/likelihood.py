@@ -5,13 +5,15 @@ from __future__ import annotations
 from typing import List, NamedTuple
 
 import numpy as np
+from sklearn.isotonic import IsotonicRegression
 
 from edp_mx.attacks.membership.scores import MembershipScores
 from edp_mx.attacks.membership.thresholds import Guesses
 from edp_mx.errors import UserError
+from edp_mx.runs.attack_files import ALIGNED
 
 LEAST_SHADOWS = 4  # two with and two without an utterance, for a standard deviation
-FEW_SHADOWS = 64  # fewer shadows share one standard deviation among all utterances
+SHARED_WEIGHT = 8.0  # of the variance of all utterances, in degrees of freedom of one's own
 LEAST_STDDEV = 1e-6
 
 
@@ -44,16 +46,17 @@ def draw_further(size: int, shadows: int, *, share: float, seed: int) -> np.ndar
     return generator.random((size, shadows)) < share
 
 
-def worlds_of(shadows: np.ndarray, is_in: np.ndarray, *, is_pooled: bool) -> Worlds:
+def worlds_of(shadows: np.ndarray, is_in: np.ndarray) -> Worlds:
     """Return mean and standard deviation of the log-odds of each utterance with and without it.
 
-    Pooled, there is one standard deviation per side for all utterances, the root of the mean
-    variance: better with few shadows. The sides are not pooled together, since the outputs for
-    utterances that were not trained on vary more.
+    A variance is the mean of the utterance's own, which few shadows know badly, weighted by its
+    degrees of freedom, and of all utterances' together, weighted by `SHARED_WEIGHT`. The sides are
+    not pooled together, since the outputs for utterances that were not trained on vary more.
 
     Shapes: shadows, the log-odds by shadow model, and is_in (U, K).
 
-    Source: Carlini et al. 2022, section 4.1 and figure 9 (pooling).
+    Source: Carlini et al. 2022, section 4.1; the mean of variances is Smyth 2004, "Linear Models
+    and Empirical Bayes Methods", section 3, with a given weight.
     """
     if not np.isfinite(shadows).all():
         raise UserError("a shadow model has diverged: its scores are not finite")
@@ -64,9 +67,8 @@ def worlds_of(shadows: np.ndarray, is_in: np.ndarray, *, is_pooled: bool) -> Wor
             raise UserError("each utterance needs two shadow models with it and two without")
         mean = np.where(side, shadows, 0.0).sum(axis=1) / count  # (U,)
         squares = np.where(side, (shadows - mean[:, None]) ** 2, 0.0).sum(axis=1)  # (U,)
-        variance = squares / (count - 1.0)
-        if is_pooled:
-            variance = np.full_like(mean, squares.sum() / (count - 1.0).sum())
+        shared = squares.sum() / (count - 1.0).sum()
+        variance = (SHARED_WEIGHT * shared + squares) / (SHARED_WEIGHT + count - 1.0)  # (U,)
         found += [mean, np.maximum(np.sqrt(variance), LEAST_STDDEV)]
     return Worlds(*found)
 
@@ -94,8 +96,7 @@ def linear_scores(target: np.ndarray, worlds: Worlds) -> np.ndarray:
     The variance of an utterance is the mean of those with and without it.
 
     Where the standard deviations differ it is weaker than `online_scores`. But it never takes an
-    output that is more certain than those of all shadows for a non-member's, so that it stands
-    where the run is not quite like its shadows.
+    output that is more certain than those of all shadows for a non-member's.
 
     Example:
         >>> worlds = Worlds(*(np.array([x]) for x in (1.0, 0.6, -1.0, 0.8)))
@@ -105,6 +106,18 @@ def linear_scores(target: np.ndarray, worlds: Worlds) -> np.ndarray:
     middle = (worlds.mean_in + worlds.mean_out) / 2  # (U,)
     variance = (worlds.stddev_in**2 + worlds.stddev_out**2) / 2  # (U,)
     return (target - middle) * (worlds.mean_in - worlds.mean_out) / variance
+
+
+def aligned(target: np.ndarray, worlds: Worlds) -> np.ndarray:
+    """Return the log-odds that a run would have if it were as certain as its shadows are, (U,).
+
+    A run that was trained otherwise, as by noisy gradients, is less certain than they are. What it
+    gives to utterances of which they are equally certain follows by isotonic regression, which
+    knows nothing of who is a member; an utterance keeps its distance from that.
+    """
+    middle = (worlds.mean_in + worlds.mean_out) / 2  # (U,)
+    usual = IsotonicRegression().fit_transform(middle, target)  # (U,)
+    return middle + target - usual
 
 
 def offline_scores(target: np.ndarray, worlds: Worlds) -> np.ndarray:
@@ -127,7 +140,7 @@ def lira_attacks(
 
     Source: the last is Watson et al. 2022, "On the Importance of Difficulty Calibration".
     """
-    worlds = worlds_of(log_odds, is_in, is_pooled=is_in.shape[1] < FEW_SHADOWS)
+    worlds = worlds_of(log_odds, is_in)
     target = scores.judged_signals.log_odds  # (U,)
     usual = np.where(is_in, 0.0, losses).sum(axis=1) / (~is_in).sum(axis=1)  # (U,)
     return [
@@ -138,9 +151,9 @@ def lira_attacks(
             threshold=0.0,
         ),
         Guesses(
-            "LiRA online, one spread",
-            "the same with equal standard deviations with and without the utterance",
-            linear_scores(target, worlds),
+            ALIGNED,
+            "the same with one standard deviation, of log-odds as certain as those of the shadows",
+            linear_scores(aligned(target, worlds), worlds),
             threshold=0.0,
         ),
         Guesses(

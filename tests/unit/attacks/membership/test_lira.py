@@ -10,6 +10,7 @@ from support.refusals import one_sentence
 
 from edp_mx.attacks.membership.lira.likelihood import (
     Worlds,
+    aligned,
     draw_further,
     draw_halves,
     linear_scores,
@@ -62,18 +63,15 @@ def test_others_are_drawn_each_by_itself():
 def test_the_offline_rank_has_nothing_of_the_shadows_with_an_utterance(generator):
     log_odds, is_in, target, _ = gaussian_world(generator, 8)
     moved = np.where(is_in, generator.normal(50, 9, log_odds.shape), log_odds)
-    for is_pooled in (True, False):
-        ranks = [
-            offline_scores(target, worlds_of(shadows, is_in, is_pooled=is_pooled)).argsort()
-            for shadows in (log_odds, moved)
-        ]
-        np.testing.assert_array_equal(*ranks)
+    ranks = [
+        offline_scores(target, worlds_of(shadows, is_in)).argsort() for shadows in (log_odds, moved)
+    ]
+    np.testing.assert_array_equal(*ranks)
 
 
-@pytest.mark.parametrize("is_pooled", [True, False])
-def test_many_shadows_reach_the_closed_form(generator, is_pooled):
+def test_many_shadows_reach_the_closed_form(generator):
     log_odds, is_in, target, is_member = gaussian_world(generator, 256)
-    worlds = worlds_of(log_odds, is_in, is_pooled=is_pooled)
+    worlds = worlds_of(log_odds, is_in)
     # d = gap / spread standard deviations apart: the best test has AUC Φ(d / √2)
     best = norm.cdf(GAP / SPREAD / math.sqrt(2))
     for scores in (online_scores(target, worlds), offline_scores(target, worlds)):
@@ -84,13 +82,32 @@ def test_many_shadows_reach_the_closed_form(generator, is_pooled):
     assert area(roc_curve(target, is_member)) < 0.7
 
 
-def test_few_shadows_do_better_with_one_spread_for_all(generator):
-    log_odds, is_in, target, is_member = gaussian_world(generator, 6)
-    pooled, own = (
-        area(roc_curve(online_scores(target, worlds_of(log_odds, is_in, is_pooled=p)), is_member))
-        for p in (True, False)
-    )
-    assert pooled > own + 0.02
+@pytest.mark.parametrize("varies", [False, True])
+def test_a_variance_lies_between_an_utterances_own_and_that_of_all(generator, varies):
+    """Of six shadows; the oracle is how far each estimate is from the truth."""
+    is_in = draw_halves(UTTERANCES, 6, seed=1)
+    true = generator.uniform(0.2, 2.0, UTTERANCES) if varies else np.full(UTTERANCES, SPREAD)
+    log_odds = generator.normal(0, true[:, None], is_in.shape)
+    found = worlds_of(log_odds, is_in).stddev_in ** 2
+    own = np.array([row[into].var(ddof=1) for row, into in zip(log_odds, is_in)])
+    np.testing.assert_allclose(found, (8 * own.mean() + 2 * own) / 10)  # 3 with it: 2 are free
+    errors = [abs(each - true**2).mean() for each in (found, own, np.full_like(own, own.mean()))]
+    assert errors[0] < errors[1]
+    assert (errors[0] < errors[2]) == varies
+
+
+def test_a_run_that_is_less_certain_than_its_shadows_is_aligned_with_them(generator):
+    """As after noisy gradients: half as certain, and less the more certain. Oracle: undone."""
+    log_odds, is_in, target, is_member = gaussian_world(generator, 16)
+    worlds = worlds_of(log_odds, is_in)
+    bent = np.where(target > 0, target / 2, target * 1.5) - 3.0
+
+    def success(outputs):
+        return area(roc_curve(linear_scores(outputs, worlds), is_member))
+
+    plain, undone, found = map(success, (bent, target, aligned(bent, worlds)))
+    assert found > plain + 0.1 and found > undone - 0.05
+    assert success(aligned(target, worlds)) == pytest.approx(undone, abs=0.01)  # no harm
 
 
 def test_outputs_that_are_less_spread_with_an_utterance_are_told_by_that(generator):
@@ -106,9 +123,9 @@ def test_outputs_that_are_less_spread_with_an_utterance_are_told_by_that(generat
 
     log_odds = np.stack([draw(column) for column in is_in.T], axis=1)
     target = draw(is_member)
-    worlds = worlds_of(log_odds, is_in, is_pooled=True)
-    assert worlds.stddev_in[0] == pytest.approx(narrow, rel=0.05)
-    assert worlds.stddev_out[0] == pytest.approx(wide, rel=0.05)
+    worlds = worlds_of(log_odds, is_in)
+    assert np.sqrt((worlds.stddev_in**2).mean()) == pytest.approx(narrow, rel=0.05)
+    assert np.sqrt((worlds.stddev_out**2).mean()) == pytest.approx(wide, rel=0.05)
     known = norm.logpdf(target, base + 1, narrow) - norm.logpdf(target, base, wide)
     best = area(roc_curve(known, is_member))
     online, linear = (
@@ -141,8 +158,8 @@ def test_the_online_score_is_the_log_of_the_ratio_of_densities(generator):
 def test_what_cannot_be_compared_is_refused():
     one_sided = np.array([[True, True, True, False]])
     with pytest.raises(UserError, match="two shadow models with it and two without"):
-        worlds_of(np.zeros((1, 4)), one_sided, is_pooled=True)
-    one_sentence("has diverged", worlds_of, np.full((1, 4), np.nan), one_sided, is_pooled=True)
+        worlds_of(np.zeros((1, 4)), one_sided)
+    one_sentence("has diverged", worlds_of, np.full((1, 4), np.nan), one_sided)
 
 
 def test_all_attacks_of_one_target(generator):
@@ -152,8 +169,10 @@ def test_all_attacks_of_one_target(generator):
     log_odds = np.stack(shadow, axis=1) + 2.0 * is_in
     losses = np.log1p(np.exp(-log_odds))
     found = {one.name: one.scores for one in lira_attacks(scores, log_odds, losses, is_in)}
-    worlds = worlds_of(log_odds, is_in, is_pooled=True)
+    worlds = worlds_of(log_odds, is_in)
     target = scores.signals.log_odds[:200]
+    in_line = linear_scores(aligned(target, worlds), worlds)
+    np.testing.assert_allclose(found["LiRA online, aligned"], in_line)
     np.testing.assert_allclose(found["LiRA online"], online_scores(target, worlds))
     np.testing.assert_allclose(found["LiRA offline"], offline_scores(target, worlds))
     usual = [losses[i, ~is_in[i]].mean() for i in range(200)]
