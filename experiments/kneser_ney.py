@@ -10,7 +10,7 @@ import argparse
 import math
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Callable, Iterator, List, Optional, Sequence, Tuple
+from typing import TYPE_CHECKING, Iterator, List, Optional, Sequence, Tuple
 
 import numpy as np
 
@@ -60,12 +60,11 @@ def compared(path: Path) -> Iterator[Tuple[str, ...]]:
         encode_part(trained.config, trained.part(part), trained.vocabulary, part)
         for part in ("train", "test")
     )
-    (read, _), (held_out, begins) = (_sequences(part, tokenizer) for part in parts)
+    (read, *_), (held_out, begins, words) = (_sequences(part, tokenizer) for part in parts)
     model = KneserNey(read, order=ORDER, num_pieces=len(tokenizer) + 1)  # and what opens a text
     guessed = [sequence[begin:] for sequence, begin in zip(held_out, begins)]
     losses = [model.losses(sequence)[-len(rest) :] for sequence, rest in zip(held_out, guessed)]
     pieces = sum(map(len, guessed))
-    words = sum(map(_words(tokenizer), guessed))
     own = read_json(path / "results.json")["test"]
     assert own["pieces"] == pieces
     for name, loss in (
@@ -155,25 +154,16 @@ def _discounts(counts: np.ndarray, discount: Optional[float]) -> np.ndarray:
     return np.array([0, 0.5, 1, 1.5])  # KenLM's where few texts give none
 
 
-def _words(tokenizer: Tokenizer) -> Callable[[np.ndarray], int]:
-    """Return what counts the words of pieces, and the end of a text as one."""
-    end = tokenizer.special_ids.sep
-
-    def count(pieces: np.ndarray) -> int:
-        is_end = pieces == end
-        return len(tokenizer.text_of(pieces[~is_end].tolist()).split()) + int(is_end.sum())
-
-    return count
-
-
-def _sequences(part: EncodedCorpus, tokenizer: Tokenizer) -> Tuple[List[np.ndarray], List[int]]:
-    """Return the pieces of each text of a part, and the place of the first guessed one of each.
+def _sequences(
+    part: EncodedCorpus, tokenizer: Tokenizer
+) -> Tuple[List[np.ndarray], List[int], int]:
+    """Return the pieces of each text of a part, the place of its first guessed one, and the words.
 
     What opens a text has an id of its own, so that it is never taken for the end of one.
     """
-    from edp_mx.tasks.causal_lm.scores import predicted
+    from edp_mx.tasks.causal_lm.scores import predicted, predicted_words
 
-    found, begins = [], []
+    found, begins, words = [], [], 0
     for row in range(len(part)):
         batch = part.batch([row])
         places, targets = predicted(
@@ -182,7 +172,8 @@ def _sequences(part: EncodedCorpus, tokenizer: Tokenizer) -> Tuple[List[np.ndarr
         last = int(places[0, 0]) + int((targets[0] >= 0).sum())  # the place of the last guessed one
         found.append(np.array([len(tokenizer), *batch.pieces.pieces[0, 1 : last + 1]]))
         begins.append(int(places[0, 0]) + 1)
-    return found, begins
+        words += predicted_words(batch, places)
+    return found, begins, words
 
 
 if __name__ == "__main__":

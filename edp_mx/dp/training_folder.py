@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
-import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Dict, List, Optional
@@ -17,6 +15,7 @@ from edp_mx.dp.spending import AnyLedger, Spending, UnwrittenLedger
 from edp_mx.dp.state import RunState
 from edp_mx.errors import UserError
 from edp_mx.runtime.distributed import Workers
+from edp_mx.runtime.files import lock_folder
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,29 +29,7 @@ class PrivateState(RunState):
     ledger_digest: str
 
 
-_kept: Dict[Path, int] = {}  # the folders of this process, to its end, and their handles
-
-
-def _keep_to_itself(path: Path) -> None:
-    """Refuse a folder that another process trains into: two would tear its ledger.
-
-    Edge cases: nothing is kept on a file system without locks.
-    """
-    if path in _kept:
-        return
-    handle = os.open(path, os.O_RDONLY)
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        os.close(handle)
-        raise UserError(
-            f"folder={str(path)!r} is in use: another process trains into it; wait until it has "
-            "ended, or name another"
-        ) from None
-    except OSError:
-        os.close(handle)
-        return
-    _kept[path] = handle
+_kept: Dict[Path, Optional[int]] = {}  # the folders of this process, and the locks, to its end
 
 
 class TrainingFolder:
@@ -71,7 +48,8 @@ class TrainingFolder:
             raise UserError(
                 f"folder={str(self._path)!r}: {error.strerror}; name another"
             ) from error
-        _keep_to_itself(self._path.resolve())
+        if self._path.resolve() not in _kept:  # two processes would tear its ledger
+            _kept[self._path.resolve()] = lock_folder(self._path)
         mark = newest_mark(self._path / "checkpoint.npz")
         return LedgerFile(self._path / LEDGER, plan, mark=mark)
 

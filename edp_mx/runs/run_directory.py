@@ -18,7 +18,7 @@ from edp_mx.dp.accounting.ledger import LEDGER
 from edp_mx.dp.checkpoint_file import remove_checkpoints
 from edp_mx.errors import UserError
 from edp_mx.runs.file_types import KINDS_OF_FILES, Environment, Results, Scores, check_epoch
-from edp_mx.runtime.files import read_bytes, remove_leftovers, write_json, write_text
+from edp_mx.runtime.files import lock_folder, read_bytes, remove_leftovers, write_json, write_text
 from edp_mx.runtime.json_text import NotJSON, parse_json, read_json
 from edp_mx.runtime.structured import AsRead, structure_file, unstructure
 from edp_mx.runtime.yaml_tree import read_mapping
@@ -135,16 +135,12 @@ class RunDirectory:
 
         Edge cases: nothing is kept on a file system without locks.
         """
-        handle = os.open(self.path, os.O_RDONLY)
+        handle = lock_folder(self.path)
+        if handle is None:
+            yield
+            return
         try:
             with suppress(OSError):
-                try:
-                    fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                except BlockingIOError:
-                    raise UserError(
-                        f"{self.path} is in use: another process trains into it; wait until it has "
-                        "ended"
-                    ) from None
                 remove_leftovers(self.path)
             yield
         finally:

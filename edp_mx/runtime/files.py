@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import dataclasses
+import fcntl
 import hashlib
 import io
 import json
@@ -81,6 +82,29 @@ def remove_leftovers(folder: PathLike, names: Iterable[str] = ()) -> None:
         if leftover.fullmatch(path.name) and path.is_file():
             with suppress(OSError):
                 path.unlink()
+
+
+def lock_folder(path: PathLike) -> Optional[int]:
+    """Keep a folder that is trained into to this process, until the returned handle is closed.
+
+    Returns:
+        None on a file system without locks.
+
+    Raises:
+        UserError: another process has it.
+    """
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        os.close(handle)
+        if not isinstance(error, BlockingIOError):
+            return None
+        raise UserError(
+            f"{path} is in use: another process trains into it; wait until it has ended, or name "
+            "another"
+        ) from None
+    return handle
 
 
 def keep_private() -> None:

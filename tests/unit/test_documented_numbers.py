@@ -15,7 +15,7 @@ from edp_mx.runs.record import run_id
 from edp_mx.runs.record_files import name_of, read_lines
 
 PAGES = ("README", "docs/index", "docs/recipe", "docs/without-encoder", "docs/attacks", "docs/bert",
-         "docs/own-corpus", "docs/generation")  # fmt: skip
+         "docs/own-corpus", "docs/generation", "docs/tables")  # fmt: skip
 RUNS, ATTACKS = (
     list(read_lines(ROOT / "results" / f"{name}.jsonl")) for name in ("runs", "attacks")
 )
@@ -76,7 +76,7 @@ def sources_of(names):
             lines = (ROOT / page).read_text().splitlines()
             named = [line for line in lines if all(word in line for word in words.split("+"))]
             assert named, f"no line of {page} has all of {words}"
-            numbers = NUMBER.finditer("\n".join(named))
+            numbers = NUMBER.finditer("\n".join(named).replace("-", "−"))
             key = words.split("+")[0] or "page"
             sources.append(("", {key: [float(each[1].replace(",", "")) for each in numbers]}))
             continue
