@@ -363,11 +363,11 @@ def test_a_ledger_that_was_cut_states_no_epsilon(generator, tmp_path):
 
 IN_USE = """
 import sys
-from edp_mx.dp.training_folder import _keep_to_itself
+from edp_mx.runtime.files import lock_folder
 from edp_mx.errors import UserError
 from pathlib import Path
 try:
-    _keep_to_itself(Path(sys.argv[1]))
+    lock_folder(Path(sys.argv[1]))
 except UserError as error:
     print(error)
 """
