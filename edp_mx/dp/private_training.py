@@ -19,7 +19,7 @@ from edp_mx.dp.accounting.lognumber import exp_of
 from edp_mx.dp.accounting.plan import Plan, refuse_other_sizes
 from edp_mx.dp.given import arrays_of, refuse_arguments, refuse_users, refuse_without_items
 from edp_mx.dp.mixing import refuse_mixing
-from edp_mx.dp.privacy.build_clipping import clipping_that_fits, tried_of
+from edp_mx.dp.privacy.build_clipping import TryOn, clipping_that_fits, tried_of
 from edp_mx.dp.privacy.flat import FlatGradients
 from edp_mx.dp.privacy.layer_scales import scales_by_size, settle_scales
 from edp_mx.dp.privacy.layers import layers_of, refuse_unsafe, try_out
@@ -206,7 +206,7 @@ class PrivateTraining:
             flat,
             self.net,
             chunk_size=self._chunk_size,
-            try_on=(self._loss_of, self._batch_of, len(dataset), refuse_mixing),
+            try_on=TryOn(self._loss_of, self._batch_of, len(dataset), refuse_mixing),
             workers=self._workers,
         )
         if refusal:

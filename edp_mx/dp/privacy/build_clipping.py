@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Callable, Tuple
+from typing import Any, Callable, NamedTuple, Tuple
 
 import mxnet as mx
 import numpy as np
@@ -20,12 +20,25 @@ from edp_mx.runtime.distributed import Workers
 TRIED = 6  # records on which ghost clipping is compared with the loop
 
 
+class TryOn(NamedTuple):
+    """What ghost clipping is tried on before it is trusted.
+
+    Attributes:
+        loss_of: the losses of a batch, as `refuse_wrong_on` takes it.
+        batch_of: the batch of some records, as `refuse_wrong_on` takes it.
+        num_records: how many there are, of which a few are tried.
+        refuse_mixing: `dp.mixing.refuse_mixing`; this room has no random numbers but its noise.
+    """
+
+    loss_of: Callable[[Any], mx.nd.NDArray]
+    batch_of: Callable[[np.ndarray], Any]
+    num_records: int
+    refuse_mixing: Callable[..., None]
+
+
 def tried_of(num_records: int) -> np.ndarray:
     """Return the tried records, from the first to the last: a data set may be sorted by length."""
     return np.unique(np.linspace(0, num_records - 1, TRIED).round().astype(np.int64))
-
-
-TryOn = Tuple[Callable[[Any], mx.nd.NDArray], Callable[[np.ndarray], Any], int, Callable[..., None]]
 
 
 def clipping_for(
@@ -50,23 +63,23 @@ def clipping_that_fits(
     """Build the clipping that is asked for, or the loop where ghost clipping is not to be trusted.
 
     Args:
-        try_on: `loss_of` and `batch_of` as `refuse_wrong_on` takes them, and the number of records,
-            of which a few are tried; then `dp.mixing.refuse_mixing`. Nothing is released but
-            whether it fits.
+        try_on: what it is tried on; nothing is released but whether it fits.
 
     Returns:
         The clipping, of one kind on all workers, and why it is not ghost clipping, if it should be
         (in the words of the library, which has no key privacy.clipping).
     """
-    loss_of, batch_of, num_records, refuse_mixing = try_on
     refusal = ""
     try:
         clipping = clipping_for(kind, release, flat, network, chunk_size=chunk_size)
         if CLIPPINGS[kind].takes_many:
-            tried = tried_of(num_records)
-            refuse_mixing(loss_of, batch_of, tried)
+            tried = tried_of(try_on.num_records)
+            try_on.refuse_mixing(try_on.loss_of, try_on.batch_of, tried)
             refuse_wrong_on(
-                clipping, loss_of, lambda rows: batch_of(tried[rows]), num_records=len(tried)
+                clipping,
+                try_on.loss_of,
+                lambda rows: try_on.batch_of(tried[rows]),
+                num_records=len(tried),
             )
     except UserError as error:
         refusal = str(error)
