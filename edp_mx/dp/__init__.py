@@ -7,11 +7,14 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from edp_mx.dp.accounting.decay import Decay
     from edp_mx.dp.planning import make_plan
     from edp_mx.dp.private_training import PrivateTraining
 
-__all__ = ["PrivateTraining", "make_plan"]
-_MODULES = {"PrivateTraining": "private_training", "make_plan": "planning"}
+__all__ = ["Decay", "PrivateTraining", "make_plan"]
+_MODULES = {
+    "Decay": "accounting.decay", "PrivateTraining": "private_training", "make_plan": "planning"
+}  # fmt: skip
 
 
 def __getattr__(name: str) -> Any:

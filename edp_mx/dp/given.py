@@ -70,7 +70,10 @@ def refuse_without_items(dataset: Any) -> None:
 def arrays_of(
     dataset: Any, records: np.ndarray, batchify: Callable[[List[Any]], Any], net: gluon.Block
 ) -> Sequence[mx.nd.NDArray]:
-    """Return the arrays of a batch of some items of the data set, where the network is."""
+    """Return the arrays of a batch of some items of the data set, where the network is.
+
+    Edge cases: float64, NumPy's default, becomes float32, in which the network is.
+    """
     try:
         context = net.collect_params().list_ctx()[0]
     except RuntimeError as error:
@@ -80,7 +83,10 @@ def arrays_of(
         arrays = batchify(items)
         if not isinstance(arrays, (list, tuple)) or len(arrays) < 2:
             raise UserError("an item of the data set must be (input, …, label)")
-        made = [mx.nd.array(a, ctx=context, dtype=a.dtype) for a in arrays]
+        made = [
+            mx.nd.array(a, ctx=context, dtype=np.float32 if a.dtype == np.float64 else a.dtype)
+            for a in arrays
+        ]
         for array in made:
             array.wait_to_read()  # MXNet looks at the shapes that it stacks only then
         return made

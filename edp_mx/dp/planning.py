@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Optional, Tuple
+from functools import wraps
+from numbers import Integral, Real
+from typing import Any, Callable, Optional, Tuple, TypeVar, cast
 
 from edp_mx.dp.accounting.budget import refuse_blind_budget
 from edp_mx.dp.accounting.choices import check_choice, check_count, check_rate, choose_delta
@@ -15,6 +17,11 @@ from edp_mx.dp.accounting.samplers import Sizes, sizes_of
 from edp_mx.dp.accounting.target import calibrated
 from edp_mx.dp.accounting.units import UNITS
 from edp_mx.errors import UserError
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+NUMBERS = (
+    "sample_rate", "target_epsilon", "noise_multiplier", "delta", "max_grad_norm", "max_epsilon"
+)  # fmt: skip
 
 
 def plan_of(
@@ -100,6 +107,29 @@ def _delta_of(privacy: PrivacyConfig, sizes: Sizes, *, corpus_is_public: bool) -
     )
 
 
+def _of_plain_numbers(function: Function) -> Function:
+    """Have numbers, such as NumPy's, given as Python's, which a ledger can hold."""
+
+    @wraps(function)
+    def called(**given: Any) -> Any:
+        return function(**{name: _plain(value, name) for name, value in given.items()})
+
+    return cast(Function, called)
+
+
+def _plain(value: Any, name: str) -> Any:
+    if isinstance(value, Real) and not isinstance(value, bool):
+        return int(value) if isinstance(value, Integral) else float(value)
+    if name in NUMBERS and value is not None:
+        raise UserError(f"{name} is {value!r}; it must be a number")
+    if name == "decay" and not isinstance(value, (Decay, type(None))):
+        raise UserError(
+            f"decay is {value!r}; give a Decay(kind, rate) of edp_mx.dp, or leave it out"
+        )
+    return value
+
+
+@_of_plain_numbers
 def make_plan(
     *,
     num_examples: int,

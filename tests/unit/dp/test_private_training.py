@@ -31,7 +31,7 @@ from support.refusals import one_sentence
 import edp_mx
 from edp_mx.dp.accounting.decay import Decay
 from edp_mx.dp.accounting.guarantee import guarantee
-from edp_mx.dp.accounting.ledger import read_ledger
+from edp_mx.dp.accounting.ledger import LEDGER, read_ledger
 from edp_mx.dp.accounting.lognumber import exp_of
 from edp_mx.errors import UserError
 
@@ -491,13 +491,45 @@ def test_arguments_of_another_kind_are_refused(wrong, complaint, generator, tmp_
     one_sentence(complaint, edp_mx.PrivateTraining, **settings)
 
 
-def test_settings_that_numpy_or_the_program_made_are_taken(generator):
-    plan = edp_mx.make_plan(num_examples=N, epochs=1, batch_size=BATCH, noise_multiplier=1.0)
+@pytest.mark.parametrize(
+    "wrong, complaint",
+    [
+        ({"delta": "1e-5"}, "delta is '1e-5'; it must be a number"),
+        ({"max_grad_norm": [1]}, r"max_grad_norm is \[1\]; it must be a number"),
+        ({"noise_multiplier": True}, "noise_multiplier is True; it must be a number"),
+        ({"noise_multiplier": None, "target_epsilon": "8"}, "target_epsilon is '8'; it must be"),
+        ({"decay": "linear"}, r"decay is 'linear'; give a Decay\(kind, rate\)"),
+        ({"batch_size": 2.5}, "batch_size is 2.5; it must be a whole number"),
+        ({"epochs": True}, "epochs is True; it must be a whole number"),
+    ],
+)
+def test_a_plan_of_other_kinds_is_refused_by_name(wrong, complaint):
+    settings = {"num_examples": N, "epochs": 1, "batch_size": BATCH, "noise_multiplier": 1.0}
+    one_sentence(complaint, edp_mx.make_plan, **{**settings, **wrong})
+
+
+def test_settings_that_numpy_or_the_program_made_are_taken(generator, tmp_path):
+    plan = edp_mx.make_plan(
+        num_examples=np.int64(N), epochs=np.int32(1), batch_size=np.int64(BATCH), delta=np.float32(
+            1e-4), noise_multiplier=np.float64(1), decay=Decay("linear", 0.5),
+    )  # fmt: skip
     private = edp_mx.PrivateTraining(
         ready(mlp(), generator), LOSS, plan=plan, optimizer=mx.optimizer.SGD(learning_rate=0.1),
-        seed=np.int64(3), chunk_size=np.int64(4),
+        seed=np.int64(3), chunk_size=np.int64(4), folder=str(tmp_path),
     )  # fmt: skip
     private.step(next(private.batches(vectors(generator))))
+    assert read_ledger(tmp_path / LEDGER).plan == private.plan
+
+
+def test_numbers_of_double_precision_are_trained_on_as_floats(generator):
+    values, labels = vectors(generator)._data
+    after = []
+    for dtype in ("float32", "float64"):
+        net = ready(mlp(), np.random.default_rng(3))
+        private = training(net, sampler="shuffle", batch_size=N)
+        private.step(next(private.batches(gluon.data.ArrayDataset(values.astype(dtype), labels))))
+        after.append(weights_of(net))
+    np.testing.assert_array_equal(*after)
 
 
 def test_a_warning_of_the_loop_names_the_argument_of_the_library(generator, caplog):
