@@ -81,8 +81,8 @@ def _of_paper(family: str, corpus: str, method: str) -> Dict[str, float]:
             "log10_epsilon": change.log10_epsilon}  # fmt: skip
 
 
-def _remark(entry: Optional[Entry], name: str) -> str:
-    """How many runs a number is of, where not all were attacked, and what its LiRA lacks."""
+def remark(entry: Optional[Entry], name: str) -> str:
+    """Return how many runs a number is of, where not all were attacked, and what its LiRA lacks."""
     if entry is None or name.startswith("ser"):
         return ""
     is_lira = name.startswith("lira")
@@ -96,7 +96,7 @@ def _percent(entry: Optional[Entry], name: str, paper: Optional[float]) -> Cell:
     spread: Optional[Spread] = getattr(entry, name, None)
     if spread is None:
         return Cell(MISSING, _printed(paper))
-    text = in_percent(spread, 2 if name == "ser" else 1, _remark(entry, name))
+    text = in_percent(spread, 2 if name == "ser" else 1, remark(entry, name))
     return Cell(text, _printed(paper), 100 * spread.mean)
 
 

@@ -17,7 +17,7 @@ from edp_mx.reports.summary import log10_or_infinity
 from edp_mx.reports.table import render_table
 from edp_mx.runs.record import run_id
 from experiments.pages.method_panels import log10_of
-from experiments.pages.table1 import in_percent
+from experiments.pages.table1 import in_percent, remark
 from experiments.tables.methods import Method
 from experiments.tables.paper import name_of
 from experiments.tables.pooled import Pooled, pooled_of
@@ -33,7 +33,8 @@ from random weights or the pre-trained encoder.
 
 SER is the semantic error rate on the test part; lower is better. AUC is that of the paper's attack,
 and of the best of LiRA's variants, whose shadow models are trained by SGD; 50 is chance. TPR is the
-share of members that LiRA finds at a false-positive rate of 1 %. Both log₁₀ ε are those of Table 1;
+share of members that LiRA finds at a false-positive rate of 1 %; one that is not aligned lacks the
+variant that allows for runs less certain than the shadow models. Both log₁₀ ε are those of Table 1;
 the second would hold if α and the vocabulary were public. Means over runs, with the least and
 the largest in brackets; an AUC of one run is known to about ±1.7 points on ATIS and ±1 on SNIPS.
 **Beaten by** names a run without privacy that has no more SER and of which no attack tells more:
@@ -70,7 +71,7 @@ class Point(NamedTuple):
 
 
 def beaten_by(point: Point, points: Sequence[Point]) -> str:
-    """Return the best plain run with no more SER from which neither attack learns more.
+    """Return the best plain run, attacked alike, with no more SER, of which no attack tells more.
 
     Where its scores lie within what seeds differ by, "(by chance)" stands behind it.
     """
@@ -80,7 +81,7 @@ def beaten_by(point: Point, points: Sequence[Point]) -> str:
     rivals = []
     for each in points:
         aucs = [auc for name in ours if (auc := each.auc(name)) is not None]
-        is_whole = len(aucs) == len(ours)
+        is_whole = len(aucs) == len(ours) and each.entry.is_aligned == point.entry.is_aligned
         if each.curve.is_plain and each.entry.ser.mean <= point.entry.ser.mean and is_whole:
             rivals.append((aucs, f"{each.curve.name}, {each.name}", each))
     if not rivals:
@@ -103,16 +104,21 @@ def _is_chance(one: Entry, other: Entry, key: str, pooled: Pooled) -> bool:
     return abs(ratio - 1) <= pooled.interval(ratio, len(ours), len(theirs))
 
 
+def _percent(entry: Entry, name: str, digits: int) -> str:
+    spread = getattr(entry, name)
+    return in_percent(spread, digits, remark(entry, name)) if spread else MISSING
+
+
 def table_of(points: Sequence[Point]) -> str:
     rows = []
     for point in points:
         entry = point.entry
-        shares = ((entry.ser, 2), (entry.auc, 1), (entry.lira_auc, 1), (entry.lira_tpr, 1))
+        shares = (("ser", 2), ("auc", 1), ("lira_auc", 1), ("lira_tpr", 1))
         published = max(log10_or_infinity(each.as_published) for each in entry.records)
         holds = log10_of(entry)
         rows.append([
             f"{point.curve.name}: {point.name}",
-            *(in_percent(spread, digits) if spread else MISSING for spread, digits in shares),
+            *(_percent(entry, name, digits) for name, digits in shares),
             f"{published:.1f}" if math.isfinite(published) else "∞",
             "∞" if holds is None else f"{holds:.1f}",
             str(len(entry.records)),

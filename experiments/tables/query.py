@@ -41,7 +41,8 @@ class Entry:
             variants which finds most.
         attacked: how many of the runs have the paper's attack.
         lira_attacked: how many have LiRA.
-        is_aligned: whether all of these have its aligned variant, which mostly finds most.
+        is_aligned: whether these have its aligned variant; where some of the runs have it, LiRA's
+            numbers are of these alone.
         by_seed: of "ser", "auc" and "lira_auc", the mean of the runs of each seed, by which the
             intervals count: runs of one seed are alike in more than their settings.
         ser_interval: by how much `ser_change` may differ by chance, either way; None where no row
@@ -197,8 +198,7 @@ def entry_of(
 ) -> Entry:
     """Return the measurements of some runs, beside SGD's on the same corpus."""
     by_shadow = _by_shadow(records, success)
-    of_lira = (_liras(each) for each in _success_of(records, "lira", success))
-    by_lira = [each for each in of_lira if each]
+    by_lira = list(_by_lira(records, success).values())
     auc = _spread(list(map(_auc, by_shadow)))
     ser = spread_of([record.test["ser"] for record in records])
     return Entry(
@@ -219,8 +219,9 @@ def entry_of(
 def _by_seed(records: Sequence[Record], success: Successes) -> BySeed:
     """The means of `Entry.by_seed`."""
     values: Dict[str, Dict[Any, List[float]]] = {"ser": {}, "auc": {}, "lira_auc": {}}
-    for record in records:
-        liras = _liras(success.get((run_id(record), "lira"), {}))
+    by_lira = _by_lira(records, success)
+    for place, record in enumerate(records):
+        liras = by_lira.get(place, {})
         aucs = list(map(_auc, _by_shadow([record], success)))
         best = [max(map(_auc, liras.values()))] if liras else []
         for its, found in zip(values.values(), ([record.test["ser"]], aucs, best)):
@@ -231,12 +232,18 @@ def _by_seed(records: Sequence[Record], success: Successes) -> BySeed:
 
 def _by_shadow(records: Sequence[Record], success: Successes) -> List[AttackSuccess]:
     """The outcomes of the paper's attack on the runs that have it."""
-    found = _success_of(records, "shadow", success)
+    found = [success.get((run_id(record), "shadow"), {}) for record in records]
     return [each[PAPERS_ATTACK] for each in found if PAPERS_ATTACK in each]
 
 
-def _success_of(records: Sequence[Record], attack: str, success: Successes) -> List[Success]:
-    return [success.get((run_id(record), attack), {}) for record in records]
+def _by_lira(records: Sequence[Record], success: Successes) -> Dict[int, Success]:
+    """LiRA's outcomes by the place of their run; those with the aligned variant, where some are."""
+    made = {
+        place: _liras(success[run_id(record), "lira"])
+        for place, record in enumerate(records)
+        if (run_id(record), "lira") in success
+    }
+    return {place: each for place, each in made.items() if ALIGNED in each} or made
 
 
 def _liras(success: Success) -> Success:
