@@ -123,6 +123,14 @@ def test_of_lira_s_variants_the_one_that_tells_members_best_counts():
     assert (cells["LiRA AUC %"], cells["LiRA TPR %"]) == ("80.0 (1 run)", "3.0 (1 run)")
 
 
+def test_attacks_with_the_aligned_variant_and_without_are_not_mixed():
+    records, _ = made()
+    attacks = [attack(records[0], "lira", "LiRA offline", 0.9, 0.2),
+               attack(records[1], "lira", ALIGNED, 0.7, 0.02)]  # fmt: skip
+    cells, _ = row(records, attacks, "sgd")
+    assert (cells["LiRA AUC %"], cells["LiRA TPR %"]) == ("70.0 (1 run)", "2.0 (1 run)")
+
+
 def test_another_warm_start_is_another_setting_and_that_which_was_attacked_most_is_shown():
     start = "model.start_from"
     before = [sgd(seed, 0.1, **{start: "sha256:a"}) for seed in (0, 1, 2)]
