@@ -1,4 +1,4 @@
-"""Differentially private training of intent-and-slot models with eDP-SGD.
+"""Differentially private training of models that label or write texts.
 
 `train`, `load`, `predict`, `account` and `attack` do from Python what the commands do;
 `make_plan` and `PrivateTraining` train a Gluon network of one's own.

@@ -1,1 +1,1 @@
-"""Attacks on the running system: audits that measure leakage, and may refute a claim."""
+"""What leaks: audits of the running system, membership inference on finished runs, canaries."""

@@ -1,7 +1,7 @@
 """Find the smallest z0 at which the epsilon that HOLDS for the whole plan is at most the target.
 
-Count each variant with it; mechanism dp_sgd has one. Words, labels and a start
-are taken to be public.
+It prints the z0 of each variant that gives the same noise (dp_sgd has one variant). Words, labels
+and a start are taken to be public.
 """
 
 from __future__ import annotations

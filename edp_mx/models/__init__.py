@@ -1,1 +1,1 @@
-"""Intent-and-slot models: encoders (CLC), heads, CRF, and one loss value per example."""
+"""Encoders (CLC, BERT, GPT-2), heads, CRF, and checkpoints; one loss value per example."""
