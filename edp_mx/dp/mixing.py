@@ -1,15 +1,18 @@
-"""Whether a network mixes the examples of a batch, before ghost clipping is trusted with it."""
+"""Whether a network mixes the examples of a batch, or keeps something of them."""
 
 from __future__ import annotations
 
-from typing import Any, Callable
+import random
+from typing import Any, Callable, Sequence
 
 import mxnet as mx
 import numpy as np
-from mxnet import autograd
+from mxnet import autograd, gluon
 
 from edp_mx.dp.privacy.ghost.graph import unfit
+from edp_mx.dp.privacy.layers import try_out
 from edp_mx.dp.unit_losses import seed_dropout
+from edp_mx.errors import UserError
 
 
 def refuse_mixing(
@@ -44,3 +47,31 @@ def refuse_mixing(
                 "the loss of an example depends on the other examples of its batch, such as by "
                 "their mean"
             )
+
+
+def refuse_state(network: gluon.Block, losses: Sequence[Callable[[], mx.nd.NDArray]]) -> None:
+    """Refuse a network that keeps something of examples, in parameters (`try_out`) or elsewhere.
+
+    Also the loop over examples would not see the latter. The first loss must be the same after the
+    others were computed, with the same random numbers.
+    """
+    try_out(network, losses)
+    states = np.random.get_state(), random.getstate()
+
+    def first() -> np.ndarray:
+        np.random.set_state(states[0])
+        random.setstate(states[1])
+        seed_dropout(0)
+        with autograd.record():
+            return losses[0]().asnumpy()
+
+    before = first()
+    for loss in losses:
+        with autograd.record():
+            loss()
+    if not np.allclose(before, first(), rtol=1e-4, atol=1e-6):
+        raise UserError(
+            "the loss of an example depends on examples before it, such as by a running mean that "
+            "the network keeps: that would be kept without noise, and no epsilon covers it; take "
+            "it out of the network"
+        )

@@ -18,15 +18,15 @@ from edp_mx.dp.accounting.guarantee import Guarantee, guarantee
 from edp_mx.dp.accounting.lognumber import exp_of
 from edp_mx.dp.accounting.plan import Plan, refuse_other_sizes
 from edp_mx.dp.given import arrays_of, refuse_arguments, refuse_users, refuse_without_items
-from edp_mx.dp.mixing import refuse_mixing
+from edp_mx.dp.mixing import refuse_mixing, refuse_state
 from edp_mx.dp.privacy.build_clipping import TryOn, clipping_that_fits, tried_of
 from edp_mx.dp.privacy.flat import FlatGradients
 from edp_mx.dp.privacy.layer_scales import scales_by_size, settle_scales
-from edp_mx.dp.privacy.layers import layers_of, refuse_unsafe, try_out
+from edp_mx.dp.privacy.layers import layers_of, refuse_unsafe
 from edp_mx.dp.privacy.mechanism import Mechanism
 from edp_mx.dp.privacy.noise import NoiseStream, refuse_equal
 from edp_mx.dp.privacy.trainer import PrivateTrainer
-from edp_mx.dp.sampling.dealing import deal
+from edp_mx.dp.sampling.dealing import deal, refuse_other_deal
 from edp_mx.dp.sampling.draws import Sampler
 from edp_mx.dp.spending import Spending
 from edp_mx.dp.training_folder import TrainingFolder
@@ -63,7 +63,7 @@ class PrivateTraining:
             checkpoint goes on from there.
         batchify_fn: makes a batch of some items of the data set; by default it stacks them.
         chunk_size: examples that ghost clipping takes at once: memory, not privacy.
-        seed: of the deal of examples to workers, and of public choices; draws and noise are secret.
+        seed: of the deal and of public choices, one for all workers; draws and noise are secret.
         users: each example's user, a name or a number, for the unit "user".
         max_examples_per_user: how many examples of a user a step takes at most.
 
@@ -118,7 +118,7 @@ class PrivateTraining:
         self._chunk_size, self._seed, self._most = chunk_size, seed, max_examples_per_user
         self._users = None if users is None else np.unique(users, return_inverse=True)[1]
         self._dataset: Any = None
-        self._entries = _entries_in(self._workers.on_first(self._folder.spent))
+        self._entries = _entries_in(self._workers.on_first(lambda: self._folder.spent(plan)))
         self._drawn: Optional[PrivateBatch] = None
 
     def batches(self, dataset: Any, *, epochs: Optional[int] = None) -> Iterator[PrivateBatch]:
@@ -128,7 +128,7 @@ class PrivateTraining:
         to its end is begun again by the next call, and counted again.
 
         Args:
-            dataset: of items `(input, …, label)`, with a length; the same at each call.
+            dataset: of items `(input, …, label)`, with a length; one for all calls and workers.
             epochs: how many epochs to go on for.
         """
         if self._dataset is None:
@@ -192,10 +192,10 @@ class PrivateTraining:
     def _prepare(self, dataset: Any) -> None:
         """Deal the data, build mechanism and sampler of the plan; go on from a checkpoint."""
         self._dataset = dataset
+        refuse_other_deal(self._workers, self._batch_of, len(dataset), (self._seed, self._users))
         self._sampler = self._dealt(len(dataset))
-        records = tried_of(len(dataset))
-        first = [self._batch_of(records[i : i + 2]) for i in range(0, len(records), 2)]
-        try_out(self.net, [partial(self._loss_of, batch) for batch in first])
+        first = [self._batch_of(r) for r in np.array_split(tried_of(len(dataset)), 3) if len(r)]
+        refuse_state(self.net, [partial(self._loss_of, batch) for batch in first])
         broadcast_weights(self.net, self._workers)
         flat = FlatGradients(layers_of(self.net))
         by_size = self.plan.scales_source == "sqrt_dim"
@@ -212,8 +212,8 @@ class PrivateTraining:
         if refusal:
             logger.warning("%s. A loop over the examples takes its place.", refusal)
             self.plan = replace(self.plan, clipping="loop")
-        plan = self.plan
-        self._spending = Spending(plan, self._workers, lambda: self._folder.open_ledger(plan))
+        opening = partial(self._folder.open_ledger, self.plan)
+        self._spending = Spending(self.plan, self._workers, opening)
         self.plan = self._spending.complete(scales)
         noise = NoiseStream.from_operating_system(gaussian=self.plan.gaussian)
         refuse_equal(self._workers.gather(noise.fingerprint))

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar, Dict, List, Optional
 
 from mxnet import gluon
 
-from edp_mx.dp.accounting.ledger import LEDGER, LedgerFile, read_ledger, refuse_other
+from edp_mx.dp.accounting.ledger import (
+    LEDGER,
+    LedgerFile,
+    read_ledger,
+    refuse_other,
+    refuse_other_plan,
+)
 from edp_mx.dp.accounting.plan import Plan
 from edp_mx.dp.checkpoint_file import newest_mark
 from edp_mx.dp.spending import AnyLedger, Spending, UnwrittenLedger
@@ -53,8 +59,12 @@ class TrainingFolder:
         mark = newest_mark(self._path / "checkpoint.npz")
         return LedgerFile(self._path / LEDGER, plan, mark=mark)
 
-    def spent(self) -> List[Dict[str, Any]]:
-        """Return the lines that a training has left there, as `Spending.entries` does."""
+    def spent(self, plan: Plan) -> List[Dict[str, Any]]:
+        """Return the lines that a training has left there, as `Spending.entries` does.
+
+        Raises:
+            UserError: they are of another plan, by which no ε of theirs can be stated.
+        """
         if self._path is None:
             return []
         for path in (self._path, *self._path.parents):
@@ -65,7 +75,11 @@ class TrainingFolder:
             refuse_other(self._path / LEDGER, mark)
         elif not (self._path / LEDGER).exists():
             return []
-        return [entry.to_dict() for entry in read_ledger(self._path / LEDGER).entries]
+        ledger = read_ledger(self._path / LEDGER)
+        # The loop may have taken the place of ghost clipping, which costs the same.
+        kept = replace(ledger, plan=replace(ledger.plan, clipping=plan.clipping))
+        refuse_other_plan(self._path / LEDGER, kept, plan)
+        return [entry.to_dict() for entry in ledger.entries]
 
     def resume(self, net: gluon.Block, trainer: gluon.Trainer, workers: Workers) -> int:
         """Restore the newest checkpoint, and return how many epochs it has; 0 without one."""

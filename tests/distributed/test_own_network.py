@@ -2,6 +2,8 @@
 
 import mxnet as mx
 import numpy as np
+import pytest
+from mxnet import gluon
 from support.own_networks import (
     BATCH,
     clipped_sum_by_hand,
@@ -15,6 +17,7 @@ from support.own_networks import (
 from support.workers import run_workers
 
 from edp_mx.dp.accounting.ledger import read_ledger
+from edp_mx.errors import UserError
 from edp_mx.runtime import distributed
 
 C = 0.4
@@ -54,3 +57,28 @@ def test_two_workers_release_the_mean_of_all_clipped_gradients(seed, tmp_path):
     assert not drawn[0] & drawn[1]  # each worker has its share
     assert len(first) == len(second) == 6 and epsilon == other == np.inf
     assert len(read_ledger(tmp_path / "kept" / "privacy_ledger.jsonl").entries) == 2
+
+
+def refused(seed, other):
+    """Runs on a worker, of which one deals otherwise: what the facade says of that."""
+    rank = distributed.start().rank
+    dataset, settings = vectors(np.random.default_rng(seed)), {}
+    if other == "order":
+        order = np.random.default_rng([seed, rank]).permutation(len(dataset))
+        dataset = gluon.data.ArrayDataset(*(each[order] for each in dataset._data))
+    if other == "users":
+        users = [i % 12 for i in range(len(dataset))]
+        settings = {"unit": "user", "users": users[:: 1 - 2 * rank], "num_examples": 12,
+                    "batch_size": 6}  # fmt: skip
+    private = training(ready(mlp(), np.random.default_rng(seed)), num_workers=2, **settings)
+    private._seed = rank if other == "seed" else 0
+    try:
+        next(private.batches(dataset))
+    except UserError as error:
+        return str(error)
+
+
+@pytest.mark.parametrize("other", ["seed", "order", "users"])
+def test_workers_that_might_draw_one_example_twice_are_refused(other, seed):
+    for said in run_workers(refused, 2, seed, other):
+        assert "the workers disagree on the seed, or the examples, their order and" in said

@@ -93,7 +93,8 @@ TAKEN_AS_PUBLIC = (  # by a plan that was made without the data
 )
 OTHER_MODELS = (
     "other models trained on the same data: the releases of this training alone were composed; "
-    "`edp-mx budget` composes the ledgers of several"
+    "`edp-mx budget` composes the ledgers of several, as if the settings of all were fixed before "
+    "the first"
 )
 ALWAYS_OPEN = (
     "a vocabulary, character set or labels that were called public and were made from private text",
@@ -103,7 +104,8 @@ ALWAYS_OPEN = (
     "a stop decided from what the run showed: only the committed number of epochs is counted",
     "losses, validation scores, clipping statistics and times in the run's own logs (by the clock "
     "training.checkpoints.every_minutes divides the ledger, too)",
-    "counts of the training part in reports: of its utterances, and of repeated ones",
+    "counts of the training part: of its utterances and of repeated ones in reports, of its texts "
+    "in the origin.json of a run or an export",
 )
 BROUGHT = "word vectors, or a checkpoint, trained on private text"  # where none is named
 FLOATING_POINT = (

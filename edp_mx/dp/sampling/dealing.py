@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 from functools import partial
-from typing import Callable, Dict, Optional, Sequence, Tuple, Union
+from typing import TYPE_CHECKING, Any, Callable, Dict, Optional, Sequence, Tuple, Union
 
 import numpy as np
 
@@ -13,6 +14,11 @@ from edp_mx.dp.sampling.draws import MicroBatches, Sampler, Users, Utterances
 from edp_mx.dp.sampling.poisson import AnyShard, PoissonShard
 from edp_mx.dp.sampling.shuffle import Shard
 from edp_mx.errors import UserError
+
+if TYPE_CHECKING:
+    from edp_mx.runtime.distributed import Workers
+
+COMPARED = 64  # examples whose labels the workers compare
 
 
 def deal(
@@ -114,3 +120,24 @@ def _refuse_buckets(unit: str, sampler: str, buckets: int) -> None:
         f"training.length_buckets: {buckets} buckets group utterances by length, but "
         f"privacy.{draws}; set length_buckets to 0"
     )
+
+
+def refuse_other_deal(
+    workers: Workers,
+    batch_of: Callable[[np.ndarray], Tuple[int, Sequence[Any]]],
+    num_records: int,
+    dealt_by: Tuple[int, Any],
+) -> None:
+    """Refuse workers with other examples, or in another order: two might draw the same example.
+
+    `dealt_by` has the seed and the users (n,). Labels of some examples are compared; the other
+    arrays may be augmented at random.
+    """
+    if workers.size == 1:
+        return
+    (seed, users), places = dealt_by, np.linspace(0, num_records - 1, COMPARED).round()
+    digest = hashlib.sha256(b"" if users is None else users.tobytes())
+    for record in np.unique(places.astype(np.int64)):
+        digest.update(batch_of(np.array([record]))[1][-1].asnumpy().tobytes())
+    found = (seed, num_records, digest.hexdigest()[:16])
+    workers.agree("the seed, or the examples, their order and their users", found)

@@ -335,6 +335,29 @@ def test_a_network_that_mixes_examples_is_trained_by_the_loop(kind, is_sorted, g
     assert private.plan.clipping == "loop" and "takes its place" in caplog.text
 
 
+class Remembering(nn.Block):
+    """Subtracts a running mean of its inputs, which is no parameter."""
+
+    def __init__(self):
+        super().__init__()
+        self.mean = nd.zeros(4)
+        with self.name_scope():
+            self.dense = nn.Dense(3)
+
+    def forward(self, inputs):
+        if autograd.is_training():
+            self.mean = (0.9 * self.mean + 0.1 * inputs.mean(axis=0)).detach()
+        return self.dense(inputs - self.mean)
+
+
+@pytest.mark.parametrize("clipping", ["ghost", "loop"])
+def test_a_network_that_keeps_something_of_examples_is_refused(clipping, generator, tmp_path):
+    private = training(ready(Remembering(), generator), clipping=clipping, folder=tmp_path)
+    batches = private.batches(vectors(generator))
+    one_sentence("depends on examples before it.*kept without noise", next, batches)
+    assert not any(tmp_path.iterdir())
+
+
 def test_dropout_is_no_mixing(generator):
     net = gluon.nn.HybridSequential(prefix="dropped_")
     with net.name_scope():
@@ -359,6 +382,15 @@ def test_a_ledger_that_was_cut_states_no_epsilon(generator, tmp_path):
     ledger.unlink()
     with pytest.raises(UserError, match="cannot read the ledger"):
         again()
+
+
+def test_a_ledger_of_another_plan_states_no_epsilon(generator, tmp_path):
+    """By other neighbours it would state half of the ε."""
+    private = training(ready(mlp(), generator), folder=tmp_path, adjacency="replace_one",
+                       noise_multiplier=2.0)  # fmt: skip
+    next(private.batches(vectors(generator)))
+    with pytest.raises(UserError, match="was begun with"):
+        training(ready(mlp(), generator), folder=tmp_path, noise_multiplier=2.0)
 
 
 IN_USE = """
