@@ -73,7 +73,11 @@ def parse(words: Sequence[str]) -> argparse.Namespace:
         command.add_options(
             add_command(subparsers, name, run, summary, command.EXAMPLES, command.__doc__)
         )
-    return top.parse_args(words)
+    arguments, unknown = top.parse_known_args(words)
+    if unknown:
+        top.prog = f"{top.prog} {arguments.command}"
+        top.error(f"unrecognized arguments: {' '.join(unknown)}")
+    return arguments
 
 
 def main(argv: Optional[List[str]] = None) -> int:

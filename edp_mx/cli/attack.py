@@ -130,5 +130,8 @@ def _describe(outcome: Dict[str, Any], run: RunDirectory) -> str:
     else:
         attack = structure(outcome, AttackOutcome)
         table = render_table(HEADER, attack_rows(attack))
-        said = [table, *warnings_of(facts), verdict_of(attack.results[0])]
+        first, why = attack.results[0], (outcome["origin"] or {}).get("left_out")
+        judged = f"judged: {first.members:,} members and {first.non_members:,} others"
+        said = [table, *warnings_of(facts), judged + f"; left out: {why}" * bool(why)]
+        said.append(verdict_of(first))
     return "\n".join([*said, f"{attack_folder(run, name) / 'report.html'}\n"])

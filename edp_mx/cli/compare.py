@@ -28,4 +28,6 @@ def run(arguments: argparse.Namespace) -> int:
     from edp_mx.reports.summary import compare, run_as_json
 
     runs = [RunDirectory.existing(path) for path in arguments.run_directories]
+    for each in runs:
+        each.scores()  # refuses a run that has not ended, by its name
     return tell(arguments, lambda: [*map(run_as_json, runs)], lambda: compare(runs))

@@ -56,10 +56,21 @@ def add_overrides(
         dest="overrides",
         action="extend",
         nargs="+",
+        type=_setting,
         default=[],
         metavar="KEY=VALUE",
         help=f"override settings, e.g. --set {example}",
     )
+
+
+def _setting(text: str) -> str:
+    """Read KEY=VALUE. `--set` takes all that follows it, also what was meant for the command."""
+    if "=" not in text:
+        raise argparse.ArgumentTypeError(
+            f"{text[:MOST_QUOTED]!r} is not KEY=VALUE, e.g. training.epochs=3; what is not a "
+            "setting stands before --set"
+        )
+    return text
 
 
 def values_of(kind: type, arguments: argparse.Namespace) -> Dict[str, Any]:

@@ -15,6 +15,7 @@ from edp_mx.cli.console import (
     add_command,
     columns_of,
     print_json,
+    refuse_filled,
     refuse_foreign,
     require_at_least,
     show,
@@ -122,14 +123,18 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def run_make(arguments: argparse.Namespace) -> int:
-    from edp_mx.data.synthetic import make_utterances
+    from edp_mx.data.synthetic import STANDINS, make_utterances
     from edp_mx.data.text import write_json_lines
     from edp_mx.runtime.files import sha256_of, write_json, write_text
 
     folder, corpus = arguments.out, arguments.corpus
     require_at_least(arguments.size, 1, "--size")
     require_at_least(arguments.seed, 0, "--seed")
+    if corpus not in STANDINS:
+        raise UserError(f"no synthetic corpus {corpus!r}; there are {', '.join(STANDINS)}")
     refuse_foreign(folder, ("utterances.jsonl", "corpus.json", "README.md"))
+    if not (folder / "corpus.json").exists():  # it is written last but one: these are not ours
+        refuse_filled(folder)
     made = make_utterances(corpus, size=arguments.size, seed=arguments.seed)
     bar = tqdm(made, corpus, arguments.size, unit=" utterances", unit_scale=True)
     write_json_lines(folder / "utterances.jsonl", (utterance.to_json() for utterance in bar))

@@ -118,9 +118,10 @@ class RecordReader:
         for fields in _NEEDED:
             if not any(field in found or field in self._absent for field in fields):
                 names = " or ".join(f'"{name}"' for field in fields for name in _USUAL[field])
+                key = f"data.columns.{fields[0]} (--columns {fields[0]}=NAME)"
                 raise UserError(
-                    f"{place}: the {self._what} {names} is missing; data.columns.{fields[0]} can "
-                    "name another"
+                    f"{place}: the {self._what} {names} is missing; there are "
+                    f"{', '.join(present)}, of which {key} can name another"
                 )
         if "slots" not in self._absent:
             has_slots = any(field in found for field in _SLOTS)

@@ -57,7 +57,10 @@ def _read_document(path: Path) -> Dict[str, Any]:
         text = content.decode("latin-1")
     document = json_of(text, path)
     if not isinstance(document, dict):
-        raise UserError(f'{path}, line 1: not an object {{"Intent": [...]}}')
+        raise UserError(
+            f'{path}, line 1: not an object {{"Intent": [...]}}; records belong in a .jsonl file, '
+            "one object on each line"
+        )
     return document
 
 

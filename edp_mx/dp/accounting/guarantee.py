@@ -182,7 +182,7 @@ class Guarantee:
         said = [text.split(":")[0] for text in self.not_covered if text in FOREMOST]
         more = len(self.not_covered) - len(said)
         text = f"not covered: {'; '.join(said)}; and {more} more, which `edp-mx explain RUN` lists"
-        return _wrapped(text)
+        return _wrapped(text, break_on_hyphens=False)
 
     def say_release(self) -> str:
         """Return what is released, in one line; "" without a mechanism."""

@@ -106,8 +106,7 @@ SAMPLERS: Dict[str, Sampling] = {
             "poisson",
             by_chance=True,
             has_fixed_size=False,
-            how_it_holds="holds: against observers of every aggregate who do not see the draws of "
-            "utterances",
+            how_it_holds="holds: against observers of every aggregate who do not see who is drawn",
             known=", but not which {record}s were drawn for which step",
             of_edp_sgd=" The paper does not treat steps with randomly drawn utterances; what holds "
             "is composed step by step, with the probability of not being drawn.",

@@ -43,12 +43,18 @@ def test_make_again_gives_the_same_bytes_and_spares_other_files(tmp_path):
     (tmp_path / "b" / "mine.txt").write_text("mine")
     with pytest.raises(UserError, match="holds something else"):
         run("make", "video", "--size", "200", "--out", str(tmp_path / "b"))
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "utterances.jsonl").write_bytes(again)  # a corpus that make did not write
+    with pytest.raises(UserError, match="holds files already"):
+        run("make", "health", "--size", "10", "--out", str(tmp_path / "mine"))
+    assert (tmp_path / "mine" / "utterances.jsonl").read_bytes() == again
 
 
 @pytest.mark.parametrize(
     ("arguments", "named"),
     [
         (("make", "video", "--size", "0"), "size"),
+        (("make", "nonsense", "--size", "5"), "no synthetic corpus 'nonsense'; there are communication, health"),
         (("fetch", "weather"), "atis, snips, nlu_eval, dstc8"),
         (("fetch", "atis", "--from", "/nowhere/at/all"), "/nowhere/at/all"),
         (("text", "nowhere"), "nowhere: no such file or folder, nor a corpus [(]atis, snips,"),

@@ -41,6 +41,21 @@ def test_the_examples_of_what_needs_no_data_run(command, count, capsys, monkeypa
         assert printed(capsys, *example)
 
 
+@pytest.mark.parametrize(
+    "words, said",
+    [
+        (("predict", "runs/a", "--set", "threshold=0.9", "call mum"),
+         "edp-mx predict: argument --set: 'call mum' is not KEY=VALUE"),
+        (("statement", "runs/a", "--out", "x.html"),
+         "edp-mx statement: unrecognized arguments: --out x.html; see edp-mx statement --help"),
+    ],
+)  # fmt: skip
+def test_what_is_no_option_of_a_command_is_said_with_its_help(words, said, capsys):
+    with pytest.raises(SystemExit) as ended:
+        parse(*words)
+    assert ended.value.code == 2 and said in capsys.readouterr().err
+
+
 COMMANDS_WITHOUT_MODELS = """\
 account --noise-multiplier 0.5 --epochs 10 --delta 5e-4 --json
 account {run} --plot {new}/a.png
