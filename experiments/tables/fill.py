@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from pathlib import Path
 from typing import Callable, Dict, Hashable, Iterable, List, Sequence, Tuple, TypeVar
 
@@ -14,8 +13,6 @@ from edp_mx.runs.sweep.budget import Budget
 from edp_mx.runs.sweep.processes import Ended
 from experiments.tables.cells import Cell, Table, find_for_cell
 from experiments.tables.trainings import TableTrial, Trainings
-
-logger = logging.getLogger(f"edp_mx.{__name__}")  # whose lines are shown
 
 Key = TypeVar("Key", bound=Hashable)
 
