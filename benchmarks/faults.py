@@ -220,8 +220,7 @@ def one_chain(chain: Chain, count: int, draw: random.Random, kills: List[Kill]) 
 
 def recount(chain: Chain) -> Dict[str, float]:
     """ε by the ledger, and of what was released by another way, at the same δ."""
-    from scipy.optimize import brentq
-    from scipy.stats import norm
+    from support.gaussian import gaussian_epsilon
 
     ledger = read_ledger(chain.run.ledger)
     event, delta = ledger.entries[0].event, ledger.plan.delta
@@ -247,13 +246,7 @@ def recount(chain: Chain) -> Dict[str, float]:
         n / (z / plan.noise_multiplier_at(0) * plan.noise_multiplier_at(epoch)) ** 2
         for epoch, n in most.items()
     )
-    mu = float(np.sqrt(mu2))
-
-    def excess(epsilon: float) -> float:  # Balle and Wang 2018, Theorem 8
-        tail = np.exp(epsilon + norm.logcdf(-epsilon / mu - mu / 2))
-        return float(norm.cdf(-epsilon / mu + mu / 2) - tail - delta)
-
-    return {"ledger": by_ledger, "released": brentq(excess, 0.0, 50 * mu2 + 50)}
+    return {"ledger": by_ledger, "released": gaussian_epsilon(delta, np.sqrt(mu2))}
 
 
 def verdict(chain: Chain, reference: Path) -> List[str]:

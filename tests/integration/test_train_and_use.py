@@ -12,7 +12,6 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import yaml
-from scipy.stats import norm
 from support.commands import (
     CALIBRATED,
     CONFIGS,
@@ -26,6 +25,7 @@ from support.commands import (
     start,
     weights,
 )
+from support.gaussian import gaussian_delta
 from support.refusals import one_sentence
 from support.workers import PATIENCE
 
@@ -372,7 +372,7 @@ def test_the_budget_of_a_corpus_is_that_of_all_runs_on_it(runs, tmp_path_factory
     assert 10 ** worst["log10_rho"] == pytest.approx(sum(rho.values()), rel=1e-9)
     # By hand: the Gaussian mechanism with mu = sqrt(2 rho) at delta.
     epsilon, mu = 10 ** worst["log10_epsilon"], math.sqrt(2 * sum(rho.values()))
-    assert log_delta_of_gaussian(epsilon, mu) == pytest.approx(math.log(1e-4), rel=1e-6)
+    assert gaussian_delta(epsilon, mu) == pytest.approx(1e-4, rel=1e-5)
     assert "runs (" in edp_mx("budget", folder).stdout
 
 
@@ -402,12 +402,6 @@ def texts_of(run):
     ids = set(read(run, "split")["train"])
     utterances = corpus.load_corpus(load_config(run / "config.yaml").data).utterances
     return {" ".join(one.tokens).lower() for one in utterances if one.id in ids}
-
-
-def log_delta_of_gaussian(epsilon, mu):
-    """ln δ(ε) of a Gaussian mechanism (Balle and Wang 2018, Theorem 8), by logarithms."""
-    first = norm.logcdf(mu / 2 - epsilon / mu)
-    return first + math.log1p(-math.exp(epsilon + norm.logcdf(-mu / 2 - epsilon / mu) - first))
 
 
 def test_a_task_that_writes_no_text_says_so(runs):

@@ -7,9 +7,8 @@ import shutil
 
 import numpy as np
 import pytest
-from scipy.optimize import brentq
-from scipy.stats import norm
 from support.commands import edp_mx
+from support.gaussian import gaussian_epsilon
 from support.made_ledgers import poisson_plan, write_plan
 from support.made_runs import AFTER_THREE, SIX_EPOCHS, TRUE, cut, finished
 from support.records import lines_in
@@ -41,13 +40,8 @@ def said_by(command, run, code=0):
 
 
 def epsilon_of(releases, z, delta):
-    """Of the Gaussian mechanism, by Balle and Wang (2018), Theorem 8: independent of ours."""
-    mu = math.sqrt(releases) / z
-
-    def excess(e):
-        return norm.cdf(mu / 2 - e / mu) - math.exp(e) * norm.cdf(-mu / 2 - e / mu) - delta
-
-    return brentq(excess, 0, 60)
+    """Of the Gaussian mechanism, by a closed form that is independent of ours."""
+    return gaussian_epsilon(delta, math.sqrt(releases) / z)
 
 
 def test_the_figures_are_those_of_the_closed_form():

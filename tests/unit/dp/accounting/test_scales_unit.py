@@ -4,8 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from scipy.optimize import brentq
-from scipy.stats import norm
+from support.gaussian import gaussian_epsilon
 from support.releases import release_with
 
 from edp_mx.dp.accounting.coverage import UNKNOWN_SCALES
@@ -27,16 +26,6 @@ def plan_for(*, variant="published", unit="norm", scales=None, **changes):
     return Plan(release, Z, Decay(), EPOCHS, DELTA, num_records=1000, **values)
 
 
-def epsilon_by_hand(mu):
-    """The root of Φ(μ/2 − ε/μ) − e^ε Φ(−μ/2 − ε/μ) = δ, in logs."""
-
-    def excess(epsilon):
-        left, right = norm.logcdf(mu / 2 - epsilon / mu), norm.logcdf(-mu / 2 - epsilon / mu)
-        return left + np.log1p(-np.exp(epsilon + right - left)) - np.log(DELTA)
-
-    return brentq(excess, 1e-9, mu**2 + 20 * mu, rtol=1e-12)
-
-
 @pytest.mark.parametrize("factor", [1.0, 10.0, 100.0])
 def test_the_published_count_is_blind_to_the_unit_of_the_loss_and_the_true_one_is_not(factor):
     """κ = 2, N = 8: a record moves the aggregate by 2 C max α / N, the noise is C z / N^1.5."""
@@ -44,7 +33,7 @@ def test_the_published_count_is_blind_to_the_unit_of_the_loss_and_the_true_one_i
     found = guarantee(plan)
     moved, noise = 2 * factor * max(NORMS) / 8, Z / 8**1.5
     mu = EPOCHS**0.5 * moved / noise
-    assert found.holds.epsilon.value == pytest.approx(epsilon_by_hand(mu), rel=1e-6)
+    assert found.holds.epsilon.value == pytest.approx(gaussian_epsilon(DELTA, mu), rel=1e-6)
     rho = EPOCHS / (2 * Z**2)  # as the paper counts it, whatever α
     published = rho + 2 * (rho * np.log(1 / DELTA)) ** 0.5
     assert found.as_published.epsilon.value == pytest.approx(published, rel=1e-12)
@@ -54,7 +43,7 @@ def test_the_published_count_is_blind_to_the_unit_of_the_loss_and_the_true_one_i
 def test_calibrated_noise_grows_and_shrinks_with_the_scales(scales):
     plan = plan_for(variant="calibrated")
     known = plan.with_layer_scales(scales)
-    expected = epsilon_by_hand(EPOCHS**0.5 / Z)
+    expected = gaussian_epsilon(DELTA, EPOCHS**0.5 / Z)
     for each in (plan, known):
         assert guarantee(each).holds.epsilon.value == pytest.approx(expected, rel=1e-9)
     stddevs = known.release.worker_noise_stddev(Z)
@@ -74,7 +63,7 @@ def test_until_the_scales_are_known_nothing_is_claimed_to_hold(tmp_path):
         file.append(entry)
     account = account_for(tmp_path / "ledger.jsonl")
     assert account.differences == () and account.plan == known
-    expected = epsilon_by_hand(EPOCHS**0.5 * 2 * 8.75 * 8**0.5 / Z)
+    expected = gaussian_epsilon(DELTA, EPOCHS**0.5 * 2 * 8.75 * 8**0.5 / Z)
     assert account.spent.holds.epsilon.value == pytest.approx(expected, rel=1e-6)
 
 
