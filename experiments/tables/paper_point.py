@@ -8,6 +8,7 @@ from typing import List, NamedTuple, Optional
 from edp_mx.data.config import PUBLIC_CORPORA
 from edp_mx.dp.accounting.choices import choose_delta
 from edp_mx.dp.accounting.decay import Decay
+from edp_mx.dp.accounting.zcdp import log_rho_simple
 from experiments.tables.paper import DECAY_RATES, TABLE_1
 
 SMALLEST, LARGEST = 1e-6, 1.0  # the z₀ that the paper searched
@@ -54,14 +55,13 @@ def _distances(z: float, plain: float) -> List[float]:
 def noise_multiplier_for(log10_epsilon: float, decay: Decay, *, corpus: str, epochs: int) -> float:
     """Return z₀, to three digits, with which the paper would count this ε over some epochs.
 
-    √ρ = √(L + ε) − √L with L = ln 1/δ, and z₀² = Σ d(t)⁻² / (2 ρ).
+    z₀² = Σ d(t)⁻² / (2 ρ).
 
     Source: eDP-SGD, section 4; docs/privacy.md, section 4.
     """
     delta = choose_delta(
         num_examples=1, delta_mode="paper", corpus_is_public=corpus in PUBLIC_CORPORA
     )
-    target, epsilon = -math.log(delta), 10**log10_epsilon
-    log_rho = 2 * math.log(epsilon / (math.sqrt(target + epsilon) + math.sqrt(target)))
+    log_rho = log_rho_simple(log10_epsilon * math.log(10), delta)
     log_z = 0.5 * (decay.log_inverse_square_sum(epochs) - math.log(2) - log_rho)
     return float(f"{math.exp(log_z):.3g}")
