@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Iterator, NamedTuple, Tuple
 
 import numpy as np
+from scipy.special import logsumexp
 
 # A path is lost when its scaled probability falls below 1e-308. Even e^600 times that, times the
 # number of ends of paths (T·K), is far below one rounding error.
@@ -224,9 +225,9 @@ def _log_space_marginals(
     alpha = np.empty_like(emissions)  # (N, T, K)
     alpha[:, 0] = chain.start + emissions[:, 0]
     for t in range(1, num_tokens):
-        reached = _log_sum_exp(alpha[:, t - 1, :, None] + chain.transitions, axis=1)  # (N, K)
+        reached = logsumexp(alpha[:, t - 1, :, None] + chain.transitions, axis=1)  # (N, K)
         alpha[:, t] = np.where(mask[:, t], reached + emissions[:, t], alpha[:, t - 1])
-    log_partition = _log_sum_exp(alpha[:, -1] + chain.end, axis=1)  # (N,)
+    log_partition = logsumexp(alpha[:, -1] + chain.end, axis=1)  # (N,)
 
     unary = np.zeros_like(emissions)
     pairwise = np.zeros((len(emissions), *[num_tags * has_pairs] * 2))
@@ -238,12 +239,5 @@ def _log_space_marginals(
             if has_pairs:
                 joint = np.exp(alpha[:, t - 1, :, None] + onward - log_partition[:, None, None])
                 pairwise += np.where(mask[:, t, :, None], joint, 0.0)
-            beta = np.where(mask[:, t], _log_sum_exp(onward, axis=2), beta)
+            beta = np.where(mask[:, t], logsumexp(onward, axis=2), beta)
     return Marginals(log_partition, unary, pairwise)
-
-
-def _log_sum_exp(scores: np.ndarray, axis: int) -> np.ndarray:
-    """Return log Σ exp along an axis; −∞ where all scores are −∞."""
-    peak = scores.max(axis=axis, keepdims=True)
-    peak = np.where(np.isneginf(peak), 0.0, peak)
-    return np.log(np.exp(scores - peak).sum(axis=axis)) + peak.squeeze(axis)
