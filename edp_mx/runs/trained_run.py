@@ -33,7 +33,7 @@ from edp_mx.training.evaluate import score_corpus
 
 logger = logging.getLogger(__name__)
 GENERATED = "generated.jsonl"
-ALONE = Workers(rank=0, size=1, local_rank=0, local_size=1)
+ALONE = Workers(rank=0, size=1, local_rank=0)
 
 
 @dataclass(frozen=True)

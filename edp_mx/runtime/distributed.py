@@ -21,12 +21,11 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Workers:
-    """This worker among all: `rank` of `size`, `local_rank` of `local_size` on this machine."""
+    """This worker among all: `rank` of `size`, and `local_rank` of those on this machine."""
 
     rank: int
     size: int
     local_rank: int
-    local_size: int
 
     @property
     def is_first(self) -> bool:
@@ -100,7 +99,7 @@ def _gathered(array: np.ndarray, name: str) -> np.ndarray:
 def start() -> Workers:
     """Join the other workers of this job; outside `horovodrun` there is one worker."""
     hvd.init()
-    return Workers(hvd.rank(), hvd.size(), hvd.local_rank(), hvd.local_size())
+    return Workers(hvd.rank(), hvd.size(), hvd.local_rank())
 
 
 def device(workers: Workers) -> mx.Context:

@@ -240,7 +240,7 @@ def test_one_worker_with_eight_micro_batches_is_two_with_four_is_eight_with_one(
 
 
 CONSTANT = Schedule()
-ALONE = Workers(rank=0, size=1, local_rank=0, local_size=1)
+ALONE = Workers(rank=0, size=1, local_rank=0)
 
 
 class Recorder:

@@ -116,6 +116,6 @@ class Other(Workers):
 def test_workers_with_other_carriers_are_refused(generator):
     batch = random_batch(generator, LENGTHS, "bert")
     start()
-    steps = Steps(workers=Other(0, 2, 0, 2))
+    steps = Steps(workers=Other(0, 2, 0))
     with pytest.raises(UserError, match="the workers disagree on the carriers of the gradients"):
         steps.trainer.step_private(steps.privatise(batch))

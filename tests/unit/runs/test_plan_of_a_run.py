@@ -165,7 +165,7 @@ def test_the_plan_holds_what_the_configuration_says(configured, tmp_path):
     assert plan.record == plan.release.unit == "user"
 
 
-ALONE = Workers(rank=0, size=1, local_rank=0, local_size=1)
+ALONE = Workers(rank=0, size=1, local_rank=0)
 SCALES = (0.5, 1.0)
 ALPHA = plan_with(scales_source="dp_release", scales_multiplier=1.0)
 

@@ -79,24 +79,24 @@ def assert_same(one, other):
 @pytest.mark.parametrize("optimizer", [{}, ARRAYS])
 def test_what_was_written_is_read(kind, optimizer, tmp_path):
     path = tmp_path / "checkpoint.npz"
-    assert kind.resume(path, Workers(0, 1, 0, 1)) is None
+    assert kind.resume(path, Workers(0, 1, 0)) is None
     written = state(kind, optimizer=optimizer)
     written.write(path)
     assert_same(kind.read(path), written)
-    assert_same(kind.resume(path, Workers(0, 1, 0, 1)), written)
+    assert_same(kind.resume(path, Workers(0, 1, 0)), written)
 
 
 @KINDS
 def test_all_workers_resume_from_the_first_one_s_checkpoint(kind, tmp_path):
     path = tmp_path / "checkpoint.npz"
-    assert kind.resume(path, Worker(0, 2, 0, 2)) is None
-    assert kind.resume(path, Worker(1, 2, 1, 2)) is None
+    assert kind.resume(path, Worker(0, 2, 0)) is None
+    assert kind.resume(path, Worker(1, 2, 1)) is None
     written = state(kind, optimizer=ARRAYS)
     written.write(path)
-    first = kind.resume(path, Worker(0, 2, 0, 2))
+    first = kind.resume(path, Worker(0, 2, 0))
     path.unlink()  # the other's disk has none
     assert_same(first, written)
-    assert_same(kind.resume(path, Worker(1, 2, 1, 2)), written)
+    assert_same(kind.resume(path, Worker(1, 2, 1)), written)
 
 
 def test_the_place_within_an_epoch_is_read_without_the_weights(tmp_path):

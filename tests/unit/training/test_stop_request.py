@@ -6,7 +6,7 @@ from edp_mx.training.step_groups import EVERY, Ending
 
 def test_one_worker_answers_for_itself():
     asked = [False, False, True]
-    ending = Ending(Workers(0, 1, 0, 1), iter(asked).__next__)
+    ending = Ending(Workers(0, 1, 0), iter(asked).__next__)
     assert [ending.is_due() for _ in asked] == asked
 
 
@@ -18,7 +18,7 @@ def test_the_question_is_put_about_once_a_second_and_any_worker_may_have_been_as
             rounds.append(now[0])
             return [value, (now[0] > 20, 999)]  # the other worker was asked after 20 s
 
-    ending = Ending(Two(0, 2, 0, 2), lambda: False, clock=lambda: now[0])
+    ending = Ending(Two(0, 2, 0), lambda: False, clock=lambda: now[0])
     for _ in range(10_000):
         now[0] += 0.01  # of a step
         if ending.is_due():

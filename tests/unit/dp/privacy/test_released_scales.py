@@ -255,7 +255,7 @@ class Made:
 def test_a_configuration_s_scales_come_from_disjoint_micro_batches(deal, generator):
     """Against norms of the parameters' own gradients, with next to no noise."""
     corpus = Corpus(random_batch(generator, generator.integers(1, 6, 20)))
-    model, alone = tiny_model(), Workers(0, 1, 0, 1)
+    model, alone = tiny_model(), Workers(0, 1, 0)
     flat = FlatGradients(layers_of(model))
     training = TrainingConfig(batch_size=3)
     shard = deal(20, batch_size=3, num_workers=1, rank=0, seed=0)
@@ -332,7 +332,7 @@ def test_a_worker_with_too_few_records_makes_all_refuse(rank):
         release = ScaleRelease(micro_batches=micro_batches)
         privacy = PrivacyConfig(layer_scales="dp_release", scale_release=release)
         config = ExperimentConfig(privacy=privacy, training=TrainingConfig(batch_size=8))
-        next(disjoint_passes(config, Heard(rank, 2, rank, 2), prepared, draws, no_heartbeat))
+        next(disjoint_passes(config, Heard(rank, 2, rank), prepared, draws, no_heartbeat))
 
     for micro_batches in (10, 12):
         with pytest.raises(UserError, match="need . records of worker 1, .* has 4") as refused:
