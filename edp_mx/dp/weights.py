@@ -17,10 +17,7 @@ from edp_mx.runtime.npz import Arrays, read_arrays, write_npz
 
 def weights_of(model: gluon.Block) -> Arrays:
     """Return a copy of all parameters, frozen ones too, by name."""
-    return {
-        name: parameter.data().asnumpy().copy()
-        for name, parameter in model.collect_params().items()
-    }
+    return {name: values.data().asnumpy() for name, values in model.collect_params().items()}
 
 
 def set_weights(model: gluon.Block, weights: Arrays, source: str) -> None:

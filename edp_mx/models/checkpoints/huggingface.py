@@ -11,6 +11,7 @@ import mxnet as mx
 import numpy as np
 
 from edp_mx.data.tokenizer import SETTINGS, TOKENIZER, VOCABULARY, Tokenizer, load_tokenizer
+from edp_mx.dp.weights import weights_of
 from edp_mx.errors import UserError
 from edp_mx.models.bert import BERT, BERTConfig
 from edp_mx.models.checkpoints.config import config_json, read_config
@@ -118,8 +119,7 @@ def bert_tensors(bert: BERT) -> Dict[str, np.ndarray]:
 
     Edge cases: adapters are merged into the weights.
     """
-    ours = {name: values.data().asnumpy() for name, values in bert.collect_params().items()}
-    plain = bert.config.trained_part.plain(ours, bert.config)
+    plain = bert.config.trained_part.plain(weights_of(bert), bert.config)
     return {name: plain[values.name].copy() for name, values in parameters_of(bert).items()}
 
 

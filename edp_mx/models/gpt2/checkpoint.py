@@ -11,6 +11,7 @@ import mxnet as mx
 import numpy as np
 
 from edp_mx.data.tokenizer import Tokenizer, load_tokenizer, read_object
+from edp_mx.dp.weights import weights_of
 from edp_mx.errors import UserError
 from edp_mx.models.checkpoints.files import (
     CONFIG,
@@ -125,8 +126,7 @@ def load_gpt2(decoder: GPT2, checkpoint: Checkpoint) -> None:
 def checkpoint_of(decoder: GPT2, tokenizer: Tokenizer) -> Checkpoint:
     """Return copies of all parameters, as `load_gpt2` takes them; adapters are merged."""
     config = decoder.config
-    ours = {name: values.data().asnumpy() for name, values in decoder.collect_params().items()}
-    plain = config.trained_part.plain(ours, config)
+    plain = config.trained_part.plain(weights_of(decoder), config)
     tensors = {
         name: tensor_of(name, [plain[each.name] for each in parameters])
         for name, parameters in parameters_of(decoder).items()

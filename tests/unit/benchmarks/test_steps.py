@@ -9,6 +9,7 @@ from measuring import ROOT
 from steps import LEARNING_RATE, PARTS, VARIANTS, variants_of
 from subjects import Subject, above_frozen, paper_model, synthetic_batch
 
+from edp_mx.dp.weights import weights_of
 from edp_mx.runtime.distributed import start
 
 SMALL = {"num_layers": 3, "num_heads": 2, "hidden_size": 8, "intermediate_size": 12}
@@ -23,19 +24,18 @@ ENCODER = {  # what is in the names of the encoder's parameters that are trained
 OF_GPT2 = {**ENCODER, "dp_sgd_ghost": ("",), "dp_sgd_top_2": ("layer1_", "layer2_", "gpt2_norm_")}
 
 
-def weights_of(model):
-    return {name: p.data().asnumpy() for name, p in model.collect_params().items()}
+def step(name, whole, batch):
+    """The weights before a step of a variant, and the names of those that it moves."""
+    model, batch = above_frozen(whole, batch) if name.endswith("_stored") else (whole, batch)
+    before = weights_of(whole)
+    assert VARIANTS[name](Subject(model, batch, workers=start()))() > 0
+    return before, {n for n, values in weights_of(whole).items() if (values != before[n]).any()}
 
 
 @pytest.mark.parametrize("name", PARTS)
 def test_a_step_moves_what_is_trained_alone(name):
     whole = paper_model("bert", **PARTS[name], **SMALL)
-    batch = synthetic_batch("bert", examples=4, tokens=5)
-    is_stored = name.endswith("_stored")
-    model, batch = above_frozen(whole, batch) if is_stored else (whole, batch)
-    before = weights_of(whole)
-    assert VARIANTS[name](Subject(model, batch, workers=start()))() > 0
-    moved = {n for n, values in weights_of(whole).items() if (values != before[n]).any()}
+    before, moved = step(name, whole, synthetic_batch("bert", examples=4, tokens=5))
     assert {n for n in moved if n.startswith(("intent_", "slot_"))}
     inside = {n for n in moved if n.startswith("bert_")}
     marks = ENCODER[name.replace("_stored", "")]
@@ -49,11 +49,7 @@ def test_a_step_moves_what_is_trained_alone(name):
 def test_so_does_a_step_of_a_gpt2(name):
     whole = paper_model("gpt2", num_pieces=40, **PARTS.get(name, {}), **SMALL)
     batch = synthetic_batch("gpt2", examples=4, tokens=5, num_pieces=40)
-    is_stored = name.endswith("_stored")
-    model, batch = above_frozen(whole, batch) if is_stored else (whole, batch)
-    before = weights_of(whole)
-    assert VARIANTS[name](Subject(model, batch, workers=start()))() > 0
-    moved = {n for n, values in weights_of(whole).items() if (values != before[n]).any()}
+    _, moved = step(name, whole, batch)
     marks = OF_GPT2[name.replace("_stored", "")]
     assert moved and all(any(mark in n for mark in marks) for n in moved)
 

@@ -12,6 +12,7 @@ from edp_mx.dp.privacy.layers import layers_of
 from edp_mx.dp.privacy.mechanism import Mechanism
 from edp_mx.dp.privacy.noise import NoiseStream
 from edp_mx.dp.privacy.norm_clipping import LoopClipping
+from edp_mx.dp.weights import weights_of
 from edp_mx.errors import UserError
 from edp_mx.models.rgp import RGP, carried_weights
 from edp_mx.models.rgp_trainer import CarriedTrainer
@@ -47,9 +48,6 @@ class Steps:
         alone = [lambda row=row: self.model.loss(part(batch, row)) for row in range(len(LENGTHS))]
         return self.mechanism.privatise(alone, epoch=0)
 
-    def values(self):
-        return {n: p.data().asnumpy() for n, p in self.model.collect_params().items()}
-
 
 def full_gradient(values, batch):
     """The mean gradient of the same model without carriers, by parameter."""
@@ -63,10 +61,10 @@ def full_gradient(values, batch):
 def test_steps_move_each_weight_by_the_projection_of_its_whole_gradient(generator):
     batch, steps = random_batch(generator, LENGTHS, "bert"), Steps()
     for _ in range(3):
-        before = steps.values()
+        before = weights_of(steps.model)
         gradients = full_gradient(before, batch)
         steps.trainer.step_private(steps.privatise(batch))
-        after = steps.values()
+        after = weights_of(steps.model)
         for weight in steps.carried:
             name, (left, right) = weight.updated.name, (before[c.name] for c in weight.carriers)
             gradient = gradients[name].astype(np.float64)
@@ -84,9 +82,9 @@ def test_steps_move_each_weight_by_the_projection_of_its_whole_gradient(generato
 
 def test_carriers_follow_how_far_the_weights_have_moved(generator):
     batch, steps = random_batch(generator, LENGTHS, "bert"), Steps()
-    start_values = steps.values()
+    start_values = weights_of(steps.model)
     steps.trainer.step_private(steps.privatise(batch))
-    after = steps.values()
+    after = weights_of(steps.model)
     for weight in steps.carried:
         moved = (after[weight.updated.name] - start_values[weight.updated.name]).astype(np.float64)
         left, right = (after[carrier.name] for carrier in weight.carriers)

@@ -13,6 +13,7 @@ from edp_mx.attacks.training import train_prepared
 from edp_mx.config import load_config
 from edp_mx.data.corpus import load_corpus
 from edp_mx.data.utterance import Utterance
+from edp_mx.dp.weights import weights_of
 from edp_mx.models.encoder import FrozenPart
 from edp_mx.runs import frozen_states
 from edp_mx.runs.prepare import Prepared, prepare_corpus
@@ -157,14 +158,14 @@ def test_stored_states_are_those_that_the_frozen_part_computes(prepared, tmp_pat
 
 
 def test_training_ends_with_the_weights_of_training_the_whole(prepared, tmp_path, monkeypatch):
-    before = {n: p.data().asnumpy() for n, p in prepared.model.collect_params().items()}
+    before = weights_of(prepared.model)
 
     def trained():
         for name, parameter in prepared.model.collect_params().items():
             parameter.set_data(before[name])
         config = prepared.config
         train_prepared(prepared, config, start(), tmp_path / "run", lambda steps, *_: steps)
-        return {n: p.data().asnumpy() for n, p in prepared.model.collect_params().items()}
+        return weights_of(prepared.model)
 
     stored = trained()
     monkeypatch.setattr(Prepared, "above_frozen", lambda self, *_: self)

@@ -15,7 +15,7 @@ from edp_mx.attacks.training import train_prepared
 from edp_mx.config import load_config
 from edp_mx.data.corpus import load_corpus
 from edp_mx.data.vocabulary import Vocabulary
-from edp_mx.dp.weights import load_weights, save_weights
+from edp_mx.dp.weights import load_weights, save_weights, weights_of
 from edp_mx.errors import UserError
 from edp_mx.models.bert import BERT
 from edp_mx.models.checkpoints.huggingface import load_bert, read_checkpoint
@@ -144,7 +144,7 @@ def test_a_run_is_gone_on_with_and_new_labels_start_from_their_words(tmp_path, f
     run, first = finished(tmp_path, written(folder))
     again = f"intents: infilling, start_from: {run}"
     same = prepared(tmp_path, again)
-    old = {name: p.data().asnumpy() for name, p in first.model.collect_params().items()}
+    old = weights_of(first.model)
     for name, parameter in same.model.collect_params().items():
         np.testing.assert_array_equal(parameter.data().asnumpy(), old[name], err_msg=name)
     other = prepared(tmp_path, again, corpus="video")

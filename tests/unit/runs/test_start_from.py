@@ -6,6 +6,7 @@ from support.models import leave_run
 
 from edp_mx.config import dump_config, load_config
 from edp_mx.data.corpus import load_corpus
+from edp_mx.dp.weights import weights_of
 from edp_mx.errors import UserError
 from edp_mx.models import lora
 from edp_mx.models.label_names import most_alike
@@ -40,10 +41,6 @@ def prepared(tmp_path, *, model, corpus="communication", words="sample", rarest=
     return prepare_corpus(load_corpus(config.data), config, start())
 
 
-def values(found):
-    return {n: p.data().asnumpy() for n, p in found.model.collect_params().items()}
-
-
 def run(tmp_path, model):
     """The folder of a finished run, and what was prepared for it."""
     found = prepared(tmp_path, model=model.replace(", start_from: START", ""), rarest=2)
@@ -52,8 +49,8 @@ def run(tmp_path, model):
 
 def assert_taken(found, first):
     """Each parameter of a model is that of the run."""
-    old = values(first)
-    for name, new in values(found).items():
+    old = weights_of(first.model)
+    for name, new in weights_of(found.model).items():
         np.testing.assert_array_equal(new, old[name], err_msg=name)
 
 
@@ -93,7 +90,7 @@ def test_words_go_by_their_names_and_heads_by_their_labels(tmp_path, caplog):
     with caplog.at_level("INFO"):
         second = prepared(tmp_path, model=CLC.replace("START", str(folder)), corpus="health")
     drawn = prepared(tmp_path, model=CLC.replace(", start_from: START", ""), corpus="health")
-    old, new, fresh = values(first), values(second), values(drawn)
+    old, new, fresh = weights_of(first.model), weights_of(second.model), weights_of(drawn.model)
     (words,) = (name for name in new if name.endswith("words_weight"))
     shared = set(first.vocabulary.words) & set(second.vocabulary.words)
     assert 2 < len(shared) < len(second.vocabulary.words)
@@ -110,8 +107,8 @@ def test_adapters_of_a_run_are_merged_and_new_ones_drawn(model, tmp_path):
     adapted = model.replace("start_from", "trained: lora, lora_rank: 2, lora_alpha: 3, start_from")
     folder, first = run(tmp_path, adapted)
     here = adapted.replace("START", str(folder))
-    found = values(prepared(tmp_path, model=here, words="checkpoint"))
-    old, merged = values(first), lora.merged(values(first), scale=1.5)
+    found = weights_of(prepared(tmp_path, model=here, words="checkpoint").model)
+    old, merged = weights_of(first.model), lora.merged(weights_of(first.model), scale=1.5)
     for name, new in found.items():
         if name in merged:
             np.testing.assert_allclose(new, merged[name], rtol=1e-6, err_msg=name)
@@ -128,7 +125,7 @@ def test_a_run_with_carriers_is_an_ordinary_one(trained, model, tmp_path):
     folder, first = run(tmp_path, carried)
     here = carried.replace("START", str(folder)).replace("rgp,", f"{trained},")
     found = prepared(tmp_path, model=here, words="checkpoint")
-    assert any(RGP().trains(name) for name in values(found)) == (trained == "rgp")
+    assert any(RGP().trains(name) for name in weights_of(found.model)) == (trained == "rgp")
     assert_taken(found, first)
 
 
@@ -147,7 +144,7 @@ def test_heads_by_names_start_from_labels_alike(tmp_path):
     folder, first = run(tmp_path, CLC)
     model = CLC.replace("START", str(folder)).replace("}", ", heads: names}")
     second = prepared(tmp_path, model=model, corpus="health", words="checkpoint")
-    old, new = values(first), values(second)
+    old, new = weights_of(first.model), weights_of(second.model)
     alike = most_alike(second.vocabulary.intents, first.vocabulary.intents)
     assert any(alike)
     for row, places in zip(new["intent_dense_weight"], alike):
@@ -164,7 +161,7 @@ def test_heads_of_other_features_share_the_weights_of_the_pooled_vector(ours, th
     folder, first = run(tmp_path, heads.replace("FEATURES", theirs))
     model = heads.replace("FEATURES", ours).replace("START", str(folder))
     second = prepared(tmp_path, model=model, corpus="health", words="checkpoint")
-    old, new = (values(found)["intent_dense_weight"] for found in (first, second))
+    old, new = (weights_of(found.model)["intent_dense_weight"] for found in (first, second))
     alike = most_alike(second.vocabulary.intents, first.vocabulary.intents)
     expected = np.stack([old[rows or slice(None)].mean(axis=0) for rows in alike])
     np.testing.assert_allclose(new[:, :8], expected[:, :8], rtol=1e-5)

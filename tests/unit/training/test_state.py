@@ -15,6 +15,7 @@ from edp_mx.dp import checkpoint_file
 from edp_mx.dp.accounting.ledger import LedgerMark
 from edp_mx.dp.checkpoint_file import newest_mark, place_of, read_ledger_mark, write_checkpoint
 from edp_mx.dp.state import RunState, optimizer_arrays, set_optimizer_arrays
+from edp_mx.dp.weights import weights_of
 from edp_mx.runtime.distributed import Workers
 from edp_mx.training.state import TrainingState
 
@@ -162,10 +163,6 @@ def steps(net, trainer, inputs):
         trainer.step(1)
 
 
-def values(net):
-    return {name: p.data().asnumpy() for name, p in net.collect_params().items()}
-
-
 @pytest.mark.parametrize("optimizer", ["adam", "sgd"])
 def test_an_interrupted_optimizer_goes_on_exactly(optimizer, generator):
     start = {name: generator.normal(size=p.shape) for name, p in network().collect_params().items()}
@@ -177,17 +174,17 @@ def test_an_interrupted_optimizer_goes_on_exactly(optimizer, generator):
     trainer = trainer_of(first, optimizer)
     steps(first, trainer, inputs[:3])
     arrays = optimizer_arrays(trainer)
-    second = network(values(first))
+    second = network(weights_of(first))
     trainer = trainer_of(second, optimizer)
     set_optimizer_arrays(trainer, arrays, "checkpoint")
     steps(second, trainer, inputs[3:])
-    for name, value in values(whole).items():
-        np.testing.assert_array_equal(value, values(second)[name])
+    for name, value in weights_of(whole).items():
+        np.testing.assert_array_equal(value, weights_of(second)[name])
     if optimizer != "sgd":  # which has nothing to remember: the test can fail
-        third = network(values(first))
+        third = network(weights_of(first))
         steps(third, trainer_of(third, optimizer), inputs[3:])
-        assert not np.array_equal(values(third)["net_dense0_weight"],
-                                  values(whole)["net_dense0_weight"])  # fmt: skip
+        assert not np.array_equal(weights_of(third)["net_dense0_weight"],
+                                  weights_of(whole)["net_dense0_weight"])  # fmt: skip
 
 
 def test_arrays_of_another_network_are_refused(generator):
