@@ -31,7 +31,21 @@ from edp_mx.models.next_piece_loss import OPERATOR
 from edp_mx.models.trained_part import Adaptable
 
 
-class GPT2Encoder(Encoder):
+class _UponGPT2(Encoder):
+    """What both encoders below have of their decoder."""
+
+    def __init__(self, decoder: Union[GPT2, UpperGPT2]) -> None:
+        super().__init__(prefix="")
+        self.output_size = decoder.config.hidden_size
+        self.initial_values = partial(initial_gpt2_values, num_layers=decoder.config.num_layers)
+        self.decoder = decoder
+
+    def tables(self, vocabulary: Vocabulary) -> Dict[str, Sequence[str]]:
+        assert vocabulary.tokenizer is not None
+        return {self.decoder.piece_embedding.name: vocabulary.tokenizer.pieces}
+
+
+class GPT2Encoder(_UponGPT2):
     """Token states (those of last pieces) and an utterance vector (that of the last end-of-text).
 
     A piece sees only what stands before it, so that the last piece of a token is the first that has
@@ -45,13 +59,8 @@ class GPT2Encoder(Encoder):
     """
 
     def __init__(self, decoder: Union[GPT2, UpperGPT2]) -> None:
-        super().__init__(prefix="")
-        self.output_size = decoder.config.hidden_size
-        self.initial_values = partial(initial_gpt2_values, num_layers=decoder.config.num_layers)
-        self.decoder, self.dropout = decoder, decoder.dropout
-
-    def tables(self, vocabulary: Vocabulary) -> Dict[str, Sequence[str]]:
-        return _tables(self.decoder, vocabulary)
+        super().__init__(decoder)
+        self.dropout = decoder.dropout
 
     def adaptable(self, frozen_layers: int) -> Adaptable:
         layers = list(self.decoder.layers)[frozen_layers:]
@@ -83,7 +92,7 @@ class GPT2Encoder(Encoder):
         return self.dropout(at_tokens(F, states, lasts)), self.dropout(pooled)
 
 
-class NextPieceScorer(Encoder):
+class NextPieceScorer(_UponGPT2):
     """The losses of the pieces behind others; the output layer is the pieces' vectors.
 
     Args:
@@ -97,14 +106,8 @@ class NextPieceScorer(Encoder):
     """
 
     def __init__(self, decoder: Union[GPT2, UpperGPT2], word_embed: nn.Embedding) -> None:
-        super().__init__(prefix="")
-        self.output_size = decoder.config.hidden_size
-        self.initial_values = partial(initial_gpt2_values, num_layers=decoder.config.num_layers)
-        self.decoder, self.word_embed = decoder, word_embed
-        self.piece_vectors = word_embed.weight
-
-    def tables(self, vocabulary: Vocabulary) -> Dict[str, Sequence[str]]:
-        return _tables(self.decoder, vocabulary)
+        super().__init__(decoder)
+        self.word_embed, self.piece_vectors = word_embed, word_embed.weight
 
     def inputs(self, batch: Batch, context: mx.Context) -> Tuple[mx.nd.NDArray, ...]:
         """Return what the network reads, checked; places and true pieces are the caller's."""
@@ -134,11 +137,6 @@ def build_encoder(config: GPT2Config, data: DataConfig, vocabulary: Vocabulary) 
     assert vocabulary.tokenizer is not None  # the family has pieces
     refuse_too_long(data, config)
     return GPT2Encoder(GPT2(config, num_pieces=len(vocabulary.tokenizer), prefix="gpt2_"))
-
-
-def _tables(decoder: GPT2, vocabulary: Vocabulary) -> Dict[str, Sequence[str]]:
-    assert vocabulary.tokenizer is not None
-    return {decoder.piece_embedding.name: vocabulary.tokenizer.pieces}
 
 
 FAMILY = Family(
