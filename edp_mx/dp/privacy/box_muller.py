@@ -11,6 +11,15 @@ PAIRS = 1 << 17  # in a block: threads wait for each other less often than with 
 _ZEROS = memoryview(bytes(8 * PAIRS))  # encrypted, they are the key stream
 
 
+def cipher_of(key: algorithms.AES, block: int) -> AEADEncryptionContext:
+    """Return a cipher at the start of a block's key stream.
+
+    GCM is counter mode with a nonce and 32 bits as its counter, and a checksum, which is not read.
+    It is faster than plain CTR on processors that encrypt several blocks at once.
+    """
+    return Cipher(key, modes.GCM(block.to_bytes(12, "big"))).encryptor()
+
+
 class BoxMuller:
     """The blocks of a key's endless sequence of normal numbers, each made on its own.
 
@@ -45,18 +54,10 @@ class BoxMuller:
 
         Shapes: contiguous (n,), n ≤ 2 · PAIRS; target float32, source float32 or float64.
         """
-        pairs, cipher = (target.size + 1) // 2, self._cipher_of(block)
+        pairs, cipher = (target.size + 1) // 2, cipher_of(self._key, block)
         cipher.update_into(_ZEROS[: 8 * pairs], self._bytes)
         words, turns = self._words[:pairs], self._words[pairs : 2 * pairs]
         more = np.frombuffer(cipher.update(bytes(8 * kernels().count_small(words))), np.uint64)
         kernels().scale_and_add_pairs(
             target, source, factor=factor, stddev=stddev, words=words, turns=turns, more=more
         )
-
-    def _cipher_of(self, block: int) -> AEADEncryptionContext:
-        """Return a cipher at the start of a block's key stream.
-
-        GCM is counter mode with a nonce and 32 bits as its counter, and a checksum, which is not
-        read. It is faster than plain CTR on processors that encrypt several blocks at once.
-        """
-        return Cipher(self._key, modes.GCM(block.to_bytes(12, "big"))).encryptor()

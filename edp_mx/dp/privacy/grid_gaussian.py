@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
+from cryptography.hazmat.primitives.ciphers import algorithms
 
-from edp_mx.dp.privacy.box_muller import PAIRS
+from edp_mx.dp.privacy.box_muller import PAIRS, cipher_of
 from edp_mx.runtime.kernels import kernels
 
 FINENESS = 8  # the grid is 2⁻⁸ of the standard deviation, or up to twice as fine
@@ -59,9 +59,7 @@ class GridGaussian:
 
         Shapes: contiguous (n,), n ≤ 2 · PAIRS; target float32, source float32 or float64.
         """
-        pairs = (target.size + 1) // 2
-        # GCM is counter mode with a checksum, which is not read; see `box_muller.BoxMuller`.
-        cipher = Cipher(self._key, modes.GCM(block.to_bytes(12, "big"))).encryptor()
+        pairs, cipher = (target.size + 1) // 2, cipher_of(self._key, block)
         cipher.update_into(_ZEROS[: 16 * pairs], self._bytes)
         words = self._words[: 4 * pairs]  # for u and for θ, each high words and then low ones
         call = kernels().call
