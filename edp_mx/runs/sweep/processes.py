@@ -7,8 +7,9 @@ import subprocess
 import sys
 import time
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
-from typing import Callable, Dict, Generic, Iterator, List, Optional, Sequence, Tuple, TypeVar
+from typing import Callable, Generic, Iterator, List, Optional, Sequence, Tuple, TypeVar
 
 from edp_mx.runs.interrupted import has_begun
 from edp_mx.runs.run_directory import RunDirectory
@@ -76,29 +77,26 @@ def train_all(
     Args:
         is_hopeless: asked again and again of each training; one that is gets a SIGTERM.
     """
-    training: Dict[int, Tuple[T, RunDirectory, subprocess.Popen, float]] = {}
-    number, is_more = 0, True
+    training: List[Tuple[T, RunDirectory, subprocess.Popen, float]] = []
     threads = int(os.environ.get("OMP_NUM_THREADS") or (os.cpu_count() or 1) // workers) // at_once
     try:
-        while is_more or training:
-            while is_more and len(training) < at_once:
-                trial = next(trials, None)
-                is_more = trial is not None
-                if trial is None:
-                    break
+        while True:
+            for trial in islice(trials, at_once - len(training)):
                 run = run_of(trial)
                 process = start(command(trial, run, workers), log_of(run), threads, lock)
-                training[number] = (trial, run, process, time.monotonic())
-                number += 1
-            time.sleep(PAUSE if training else 0)
-            for trial, run, process, _ in training.values():
+                training.append((trial, run, process, time.monotonic()))
+            if not training:
+                return
+            time.sleep(PAUSE)
+            for trial, run, process, _ in training:
                 if not trial.error and process.poll() is None and is_hopeless(trial, run):
                     process.terminate()
-            for key in [k for k, (_, _, each, _) in training.items() if each.poll() is not None]:
-                trial, run, process, began = training.pop(key)
+            for each in [each for each in training if each[2].poll() is not None]:
+                training.remove(each)
+                trial, run, process, began = each
                 yield Ended(trial, run, process.returncode, time.monotonic() - began)
     finally:
-        end([process for _, _, process, _ in training.values()])
+        end([process for _, _, process, _ in training])
 
 
 def end(processes: Sequence[subprocess.Popen]) -> None:
