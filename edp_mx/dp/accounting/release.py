@@ -43,7 +43,7 @@ class Release:
         sample_rate: q, the probability with which a record is in a step; 1 for shuffle.
         layer_scales: α, one per layer; None until they are known. See `Plan.scales_unit`.
         micro_batches_per_worker: k, so that Algorithm 1 has N = workers · k; 1 for other units.
-        clip_rule: how a unit is brought to C, see `clippings`; older ledgers mean abadi.
+        clip_rule: how a unit is brought to C, see `clippings`.
 
     Raises:
         UserError: an unknown name, an impossible number, or a published variant of DP-SGD.

@@ -44,16 +44,6 @@ def test_what_was_written_is_read(tmp_path):
     assert (ledger.plan, ledger.entries) == (drawn, (STEPS, STEPS))
 
 
-def test_a_ledger_from_before_the_clip_rule_was_named_is_read_and_goes_on(tmp_path):
-    head = PLAN.to_dict()
-    del head["release"]["clip_rule"]
-    path = write_ledger(tmp_path / "l", head, [EPOCH.to_dict()])
-    assert "clip_rule" not in path.read_text() and read_ledger(path).plan == PLAN
-    write(path, NEXT)
-    with pytest.raises(UserError, match="'clip_rule': 'automatic'"):
-        write(path, plan=plan_with({"clip_rule": "automatic"}, num_records=100, delta=1e-3))
-
-
 def test_alpha_is_known_from_its_line_on(tmp_path):
     file = LedgerFile(tmp_path / "l", PLAN)
     assert file.read().plan.release.layer_scales is None
