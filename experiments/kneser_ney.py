@@ -10,7 +10,7 @@ import argparse
 import math
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Iterator, List, Optional, Sequence, Tuple
+from typing import TYPE_CHECKING, Iterator, List, Sequence, Tuple
 
 import numpy as np
 
@@ -76,27 +76,18 @@ def compared(path: Path) -> Iterator[Tuple[str, ...]]:
 
 
 class KneserNey:
-    """Interpolated n-grams over piece ids, with one discount or the three of Chen and Goodman.
+    """Interpolated n-grams over piece ids, with the three discounts of Chen and Goodman.
 
     An n-gram that does not open a text counts once for each piece that it was seen behind. Pieces
     that were never seen share what the others' discounts leave, all alike.
 
     Args:
         sequences: of ids below `num_pieces`; the first of each is given and never guessed.
-        discount: taken from each count; by default three for each order, from how many n-grams
-            occur once to four times.
 
     Source: Chen and Goodman 1999, section 3; Heafield et al. 2013, section 3.
     """
 
-    def __init__(
-        self,
-        sequences: Sequence[np.ndarray],
-        *,
-        order: int,
-        num_pieces: int,
-        discount: Optional[float] = None,
-    ) -> None:
+    def __init__(self, sequences: Sequence[np.ndarray], *, order: int, num_pieces: int) -> None:
         self._num_pieces = num_pieces
         pieces = np.concatenate(sequences).astype(np.int64)  # (S,)
         places = np.concatenate([np.arange(len(each)) for each in sequences])  # (S,)
@@ -117,7 +108,7 @@ class KneserNey:
                 seen = np.bincount(behind[n + 1], minlength=len(found))
                 counts = np.where(is_open, counts, seen)
             counts = counts.astype(np.int64)
-            taken = _discounts(counts, discount)[np.minimum(counts, 3)]
+            taken = _discounts(counts)[np.minimum(counts, 3)]
             contexts = found // num_pieces
             total = np.bincount(contexts, counts)
             left = np.bincount(contexts, taken) / np.maximum(total, 1)
@@ -141,10 +132,8 @@ class KneserNey:
         return -np.log(shares[1:])
 
 
-def _discounts(counts: np.ndarray, discount: Optional[float]) -> np.ndarray:
-    """Return what is taken from counts of 0, 1, 2, and 3 or more, (4,)."""
-    if discount is not None:
-        return np.array([0, discount, discount, discount])
+def _discounts(counts: np.ndarray) -> np.ndarray:
+    """Return what is taken from counts of 0, 1, 2, and 3 or more, (4,), of one order."""
     n = np.bincount(counts, minlength=5)[:5].astype(float)  # so many have a count
     if n[1:].all():
         y = n[1] / (n[1] + 2 * n[2])
