@@ -6,6 +6,7 @@ import json
 import math
 from collections import defaultdict
 from dataclasses import dataclass
+from statistics import fmean
 from typing import Any, Callable, Dict, Iterable, List, NamedTuple, Sequence, Tuple
 
 from edp_mx.runs.file_types import Record, StatedBound
@@ -141,7 +142,7 @@ def _measurement(records: List[Record]) -> Measurement:
         epsilon=epsilon,
         batch_size=value_of(records[0], "training.batch_size"),
         learning_rate=_rate(records[0]),
-        validation=_mean(on_validation) if on_validation else math.inf,
+        validation=fmean(on_validation) if on_validation else math.inf,
         test={
             name: spread_of([each.test[name] for each in records])
             for name in SCORES
@@ -159,8 +160,4 @@ def _rate(record: Record) -> float:
 
 def spread_of(values: Sequence[float]) -> Spread:
     """Return the mean, the least and the largest of some values."""
-    return Spread(_mean(values), min(values), max(values))
-
-
-def _mean(values: Sequence[float]) -> float:
-    return math.fsum(values) / len(values)
+    return Spread(fmean(values), min(values), max(values))
