@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
+from itertools import takewhile
 from typing import Any, Callable, List, Optional, Tuple
 
 import mxnet as mx
@@ -88,7 +89,8 @@ def continuations(
     given = mx.nd.array(prompts, ctx=context, dtype="int32")
     samples, _, lengths = sampler(given[:, -1], step(given, None))
     found, counts = samples[:, 0].asnumpy(), lengths[:, 0].asnumpy().astype(int)
-    return [_without(row[1:count].tolist(), end) for row, count in zip(found, counts)]
+    rows = (row[1:count].tolist() for row, count in zip(found, counts))
+    return [list(takewhile(lambda piece: piece != end, row)) for row in rows]
 
 
 def told(step: Step, heard: Callable[[List[int]], None]) -> Step:
@@ -133,8 +135,3 @@ class _Decoder:
             ordered[reached] = _NEVER
         np.put_along_axis(found, order, ordered, axis=1)
         return mx.nd.array(found.clip(min=_NEVER), ctx=scores.context, dtype="float32")
-
-
-def _without(pieces: List[int], end: int) -> List[int]:
-    """The pieces before the one that ends the text."""
-    return pieces[: pieces.index(end)] if end in pieces else pieces
