@@ -54,14 +54,20 @@ def new_bert(config, num_pieces=None):
     return bert
 
 
-def scores_of_masked_lm(config, tensors, states):
-    """The scores of all pieces by a checkpoint's masked-LM head. Shapes: (P, H) → (P, V)."""
-    head = MaskedPieceHead(config, num_pieces=len(PIECES), prefix="head_")
+def masked_lm_head(config, tensors, num_pieces):
+    """The masked-LM head of a checkpoint."""
+    head = MaskedPieceHead(config, num_pieces=num_pieces, prefix="head_")
     head.initialize()
     parameters = (head.transform.weight, head.transform.bias, head.norm.gamma, head.norm.beta,
                   head.bias)  # fmt: skip
     for name, parameter in zip(MASKED_LM, parameters):
         parameter.set_data(mx.nd.array(tensors[name]))
+    return head
+
+
+def scores_of_masked_lm(config, tensors, states):
+    """The scores of all pieces by a checkpoint's masked-LM head. Shapes: (P, H) → (P, V)."""
+    head = masked_lm_head(config, tensors, len(PIECES))
     places = mx.nd.array([[0] * len(states), range(len(states))], dtype="int32")
     return head(mx.nd.array(states[None]), places, mx.nd.array(tensors[WORDS])).asnumpy()
 

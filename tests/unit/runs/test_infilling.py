@@ -7,7 +7,7 @@ import mxnet as mx
 import numpy as np
 import pytest
 from golden.make_bert_hidden_states import PIECES
-from support.huggingface import TINY, drawn, write_folder
+from support.huggingface import TINY, drawn, masked_lm_head, new_bert, write_folder
 from support.models import leave_run
 from support.refusals import one_sentence
 
@@ -17,10 +17,8 @@ from edp_mx.data.corpus import load_corpus
 from edp_mx.data.vocabulary import Vocabulary
 from edp_mx.dp.weights import load_weights, save_weights, weights_of
 from edp_mx.errors import UserError
-from edp_mx.models.bert import BERT
 from edp_mx.models.checkpoints.huggingface import load_bert, read_checkpoint
 from edp_mx.models.checkpoints.names import MASKED_LM, shapes_of
-from edp_mx.models.infilling import MaskedPieceHead
 from edp_mx.models.label_names import label_pieces, label_words
 from edp_mx.runs.build import model_for
 from edp_mx.runs.prepare import prepare_corpus
@@ -67,16 +65,9 @@ def written(folder, more=""):
 def scores_of_masked_lm(folder, batch):
     """The scores of all pieces at [MASK], (N, V), as pre-training computes them."""
     checkpoint = read_checkpoint(folder)
-    bert = BERT(SIZES, num_pieces=len(SPELLING), prefix="other_")
-    head = MaskedPieceHead(SIZES, num_pieces=len(SPELLING), prefix="head_")
-    for block in (bert, head):
-        block.initialize()
+    head = masked_lm_head(SIZES, checkpoint.tensors, len(SPELLING))
+    bert = new_bert(SIZES, num_pieces=len(SPELLING))
     load_bert(bert, checkpoint)
-    parameters = (
-        head.transform.weight, head.transform.bias, head.norm.gamma, head.norm.beta, head.bias
-    )  # fmt: skip
-    for name, parameter in zip(MASKED_LM, parameters):
-        parameter.set_data(mx.nd.array(checkpoint.tensors[name]))
     pieces, lengths, _ = batch.inputs
     rows, places = np.nonzero(pieces == SPELLING.index("[MASK]"))
     assert rows.tolist() == [*range(len(pieces))]  # one in each utterance
