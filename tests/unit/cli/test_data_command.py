@@ -54,7 +54,10 @@ def test_make_again_gives_the_same_bytes_and_spares_other_files(tmp_path):
     ("arguments", "named"),
     [
         (("make", "video", "--size", "0"), "size"),
-        (("make", "nonsense", "--size", "5"), "no synthetic corpus 'nonsense'; there are communication, health"),
+        (
+            ("make", "nonsense", "--size", "5"),
+            "no synthetic corpus 'nonsense'; there are communication, health",
+        ),
         (("fetch", "weather"), "atis, snips, nlu_eval, dstc8"),
         (("fetch", "atis", "--from", "/nowhere/at/all"), "/nowhere/at/all"),
         (("text", "nowhere"), "nowhere: no such file or folder, nor a corpus [(]atis, snips,"),
