@@ -123,7 +123,10 @@ def _utterances(arguments: argparse.Namespace, trained: Any) -> List[Any]:
 
     if arguments.file:
         columns = columns_of(arguments.columns, trained.config.data.columns)
-        return read_utterances(arguments.file, columns=columns)
+        found = read_utterances(arguments.file, columns=columns)
+        if not found:
+            raise UserError(f"{arguments.file} has no utterances: there is nothing to score")
+        return found
     refuse_unread(vars(arguments), ["columns"], "without --file the run's own corpus is read")
     part: List[Any] = trained.part(arguments.part)
     return part

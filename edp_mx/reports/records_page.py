@@ -46,7 +46,9 @@ def read(places: Sequence[Path], out: Path) -> Tuple[List[Record], List[AttackRe
         raise UserError(f"--out is {out}; name a file that ends in .html")
     records = [found.record for found in collect(places)]
     if not records:
-        raise UserError(f"{places[0]} has no record of a run: train something, or name others")
+        raise UserError(
+            f"{places[0]} has no record of a finished run: train one to its end, or name others"
+        )
     return records, collect_attacks(places)
 
 

@@ -216,7 +216,10 @@ class RunDirectory:
     def scores(self) -> Scores:
         """Return the scores on the test part, as shares of 1."""
         if not self.has("results"):
-            raise UserError(f"{self.path} has no results.json: it has not trained to its end")
+            raise UserError(
+                f"{self.path} has no results.json: it has not trained to its end; if it was "
+                f"interrupted, go on with `{self.resume_command()}`"
+            )
         return self.results().test
 
     def results(self) -> Results:

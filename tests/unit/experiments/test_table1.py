@@ -367,7 +367,7 @@ def test_a_page_of_nothing_or_under_another_name_is_refused(tmp_path):
     said = edp_mx(
         "experiments.report", tmp_path / "empty", "--out", tmp_path / "a.html", code=2
     ).stderr
-    assert "has no record of a run" in said
+    assert "has no record of a finished run" in said
     assert (
         "ends in .html" in edp_mx("experiments.report", "--out", tmp_path / "a.pdf", code=2).stderr
     )
