@@ -239,9 +239,9 @@ def _by_shadow(records: Sequence[Record], success: Successes) -> List[AttackSucc
 def _by_lira(records: Sequence[Record], success: Successes) -> Dict[int, Success]:
     """LiRA's outcomes by the place of their run; those with the aligned variant, where some are."""
     made = {
-        place: _liras(success[run_id(record), "lira"])
+        place: liras
         for place, record in enumerate(records)
-        if (run_id(record), "lira") in success
+        if (liras := _liras(success.get((run_id(record), "lira"), {})))
     }
     return {place: each for place, each in made.items() if ALIGNED in each} or made
 
