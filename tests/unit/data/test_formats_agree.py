@@ -141,8 +141,8 @@ SPANS = {"text": "call mum", "intent": "call"}
         ("a.csv", f"{HEAD}a,x,city\n", "line 2: 'city' is not a BIO tag"),
         ("a.csv", f"{HEAD}a,x,1\n", "line 2: '1' is not a BIO tag"),
         ("a.tsv", "text\tslots\na\tO\n",
-         'line 1: the column "intent" or "label" or "category" is missing; '
-         r"data\.columns\.intent can name another"),
+         'line 1: the column "intent" or "label" or "category" is missing; there are text, slots, '
+         r"of which data\.columns\.intent \(--columns intent=NAME\) can name another"),
         ("a.tsv", "said\tslots\tintent\n", 'line 1: the column "text" or .*"tokens" is missing'),
         ("a.jsonl", NUMBERS, r'line 1: "ner_tags" holds the number 1; let data\.columns\.label_na'),
         ("a.jsonl", {**NUMBERS, "ner_tags": ["O"], "intent": True}, '"intent" holds True'),

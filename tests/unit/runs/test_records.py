@@ -292,7 +292,7 @@ def test_an_attack_is_kept_once_its_curve_is_drawn(tmp_path):
     """The numbers are written a second before the curve."""
     run = finished_run(tmp_path / "run", made("a"))
     folder = run.path / "attack-threshold"
-    success = attack_of(made("a")).success["LiRA online"]
+    success = attack_of(made("a")).success["LiRA online, aligned"]
     folder.mkdir()
     (folder / "attack.json").write_text(json.dumps(outcome_of("t", "loss", success)))
     assert len(keep_whole(run, tmp_path / "kept")) == 1
