@@ -117,7 +117,7 @@ def _compare(arguments: argparse.Namespace) -> int:
 def _describe(outcome: Dict[str, Any], run: RunDirectory) -> str:
     """Return the table of an attack, its limits, and the path of its page."""
     from edp_mx.attacks.directory import attack_folder
-    from edp_mx.reports.attack_page import HEADER, attack_rows, warnings_of
+    from edp_mx.reports.attack_page import HEADER, attack_rows, say_judged, warnings_of
     from edp_mx.reports.exposure_page import describe_exposure
     from edp_mx.reports.run_head import verdict_of
     from edp_mx.reports.table import render_table
@@ -131,7 +131,6 @@ def _describe(outcome: Dict[str, Any], run: RunDirectory) -> str:
         attack = structure(outcome, AttackOutcome)
         table = render_table(HEADER, attack_rows(attack))
         first, why = attack.results[0], (outcome["origin"] or {}).get("left_out")
-        judged = f"judged: {first.members:,} members and {first.non_members:,} others"
-        said = [table, *warnings_of(facts), judged + f"; left out: {why}" * bool(why)]
-        said.append(verdict_of(first))
+        judged = f"judged: {say_judged(first)}" + f"; left out: {why}" * bool(why)
+        said = [table, *warnings_of(facts), judged, verdict_of(first)]
     return "\n".join([*said, f"{attack_folder(run, name) / 'report.html'}\n"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from functools import partial
 from typing import Any, Callable, Sequence
 
 import mxnet as mx
@@ -30,18 +31,14 @@ def refuse_mixing(
     and their arrays.
     """
 
-    def losses(batch: Any) -> np.ndarray:
-        seed_dropout(0)
-        with autograd.record():
-            made = loss_of(batch)
-        return made.asnumpy()
-
     for place in range(len(records) - 1):
         other = records.copy()
         other[place] = records[place + 1]
         batches = arrays_of(records), arrays_of(other)
         shapes = [[array.shape for array in arrays] for _, arrays in batches]
-        before, after = (np.delete(losses(batch), place) for batch in batches)
+        before, after = (
+            np.delete(_trained_on(partial(loss_of, batch)), place) for batch in batches
+        )
         if shapes[0] == shapes[1] and not np.allclose(before, after, rtol=1e-4, atol=1e-6):
             raise unfit(
                 "the loss of an example depends on the other examples of its batch, such as by "
@@ -61,9 +58,7 @@ def refuse_state(network: gluon.Block, losses: Sequence[Callable[[], mx.nd.NDArr
     def first() -> np.ndarray:
         np.random.set_state(states[0])
         random.setstate(states[1])
-        seed_dropout(0)
-        with autograd.record():
-            return losses[0]().asnumpy()
+        return _trained_on(losses[0])
 
     before = first()
     for loss in losses:
@@ -75,3 +70,11 @@ def refuse_state(network: gluon.Block, losses: Sequence[Callable[[], mx.nd.NDArr
             "the network keeps: that would be kept without noise, and no epsilon covers it; take "
             "it out of the network"
         )
+
+
+def _trained_on(loss: Callable[[], mx.nd.NDArray]) -> np.ndarray:
+    """The losses (R,) as a step computes them, under the same dropout masks at each call."""
+    seed_dropout(0)
+    with autograd.record():
+        made = loss()
+    return made.asnumpy()

@@ -192,7 +192,7 @@ class PrivateTraining:
     def _prepare(self, dataset: Any) -> None:
         """Deal the data, build mechanism and sampler of the plan; go on from a checkpoint."""
         self._dataset = dataset
-        refuse_other_deal(self._workers, self._batch_of, len(dataset), (self._seed, self._users))
+        refuse_other_deal(self._workers, self._batch_of, len(dataset), self._seed, self._users)
         self._sampler = self._dealt(len(dataset))
         first = [self._batch_of(r) for r in np.array_split(tried_of(len(dataset)), 3) if len(r)]
         refuse_state(self.net, [partial(self._loss_of, batch) for batch in first])

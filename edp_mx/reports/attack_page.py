@@ -11,7 +11,7 @@ from edp_mx.reports.attack_pictures import plot_histograms, plot_roc
 from edp_mx.reports.panels import Picture
 from edp_mx.reports.report_parts import Part, PartTable, as_html
 from edp_mx.reports.run_head import head_of, verdict_of
-from edp_mx.runs.attack_files import AttackOutcome, Estimate
+from edp_mx.runs.attack_files import AttackOutcome, AttackResult, Estimate
 from edp_mx.runs.attack_records import read_attack
 from edp_mx.runs.run_directory import RunDirectory
 from edp_mx.runtime.console_text import count_of
@@ -120,15 +120,21 @@ def format_estimate(estimate: Estimate) -> str:
     return f"{100 * estimate.value:.1f} ({low:.1f} to {high:.1f})"
 
 
+def say_judged(result: AttackResult) -> str:
+    """Return how many members and non-members an attack judged."""
+    others = count_of(result.non_members, "non-member")
+    return f"{count_of(result.members, 'member')} and {others}"
+
+
 def _notes(attack: AttackOutcome) -> List[str]:
     first = attack.results[0]
-    others = count_of(first.non_members, "non-member")
     notes = [
-        f"{count_of(first.members, 'member')} and {others}, each text once and on "
-        f"one side only. Intervals: {100 * first.confidence:.0f} %, bootstrap over utterances; "
-        "they do not cover the variation between trained models."
+        f"{say_judged(first)}, each text once and on one side only. Intervals: "
+        f"{100 * first.confidence:.0f} %, bootstrap over utterances; they do not cover the "
+        "variation between trained models."
     ]
     if first.non_members < 10_000:
+        others = count_of(first.non_members, "non-member")
         notes.append(
             f"With {others} the smallest false-positive rate above 0 is "
             f"{1 / first.non_members:.2g}; numbers at rates close to it rest on a few of them."

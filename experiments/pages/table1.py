@@ -48,8 +48,8 @@ def _row(key: Key, entry: Optional[Entry], notes: List[str]) -> Row:
     family, corpus, method = key
     papers = _of_paper(family, corpus, method)
 
-    def percent(name: str) -> Cell:
-        return _percent(entry, name, papers.get(name))
+    def share(name: str) -> Cell:
+        return percent(entry, name, papers.get(name))
 
     def change(name: str) -> Cell:
         return _change(entry, name, papers.get(f"{name}_change"))
@@ -57,11 +57,11 @@ def _row(key: Key, entry: Optional[Entry], notes: List[str]) -> Row:
     cells = [
         Cell(name_of(corpus)),
         Cell(METHODS[method].name),
-        *map(percent, ("ser", "auc")),
+        *map(share, ("ser", "auc")),
         *map(change, ("ser", "auc")),
         _published(entry, papers.get("log10_epsilon"), notes),
         _holds(entry, notes),
-        *map(percent, ("lira_auc", "lira_tpr")),
+        *map(share, ("lira_auc", "lira_tpr")),
         counted(entry.records[0].n if entry else None),
         counted(len(entry.records) if entry else None),
     ]
@@ -81,8 +81,8 @@ def _of_paper(family: str, corpus: str, method: str) -> Dict[str, float]:
             "log10_epsilon": change.log10_epsilon}  # fmt: skip
 
 
-def remark(entry: Optional[Entry], name: str) -> str:
-    """Return how many runs a number is of, where not all were attacked, and what its LiRA lacks."""
+def _remark(entry: Optional[Entry], name: str) -> str:
+    """How many runs a number is of, where not all were attacked, and what its LiRA lacks."""
     if entry is None or name.startswith("ser"):
         return ""
     is_lira = name.startswith("lira")
@@ -91,12 +91,12 @@ def remark(entry: Optional[Entry], name: str) -> str:
     return ", ".join(filter(None, (runs, "not aligned" * (is_lira and not entry.is_aligned))))
 
 
-def _percent(entry: Optional[Entry], name: str, paper: Optional[float]) -> Cell:
-    """A share in percent with its range."""
+def percent(entry: Optional[Entry], name: str, paper: Optional[float] = None) -> Cell:
+    """Return a share in percent with its range, and what stands behind it."""
     spread: Optional[Spread] = getattr(entry, name, None)
     if spread is None:
         return Cell(MISSING, _printed(paper))
-    text = in_percent(spread, 2 if name == "ser" else 1, remark(entry, name))
+    text = in_percent(spread, 2 if name == "ser" else 1, _remark(entry, name))
     return Cell(text, _printed(paper), 100 * spread.mean)
 
 

@@ -12,12 +12,11 @@ from typing import Any, Dict, Mapping, NamedTuple, Optional, Sequence, Tuple
 from matplotlib.ticker import NullFormatter
 
 from edp_mx.reports.figures import COLOURS, build_panels, label_axes, save_figure
-from edp_mx.reports.report_parts import MISSING
 from edp_mx.reports.summary import log10_or_infinity
 from edp_mx.reports.table import render_table
 from edp_mx.runs.record import run_id
 from experiments.pages.method_panels import log10_of
-from experiments.pages.table1 import in_percent, remark
+from experiments.pages.table1 import percent
 from experiments.tables.methods import Method
 from experiments.tables.paper import name_of
 from experiments.tables.pooled import Pooled, pooled_of
@@ -104,21 +103,15 @@ def _is_chance(one: Entry, other: Entry, key: str, pooled: Pooled) -> bool:
     return abs(ratio - 1) <= pooled.interval(ratio, len(ours), len(theirs))
 
 
-def _percent(entry: Entry, name: str, digits: int) -> str:
-    spread = getattr(entry, name)
-    return in_percent(spread, digits, remark(entry, name)) if spread else MISSING
-
-
 def table_of(points: Sequence[Point]) -> str:
     rows = []
     for point in points:
         entry = point.entry
-        shares = (("ser", 2), ("auc", 1), ("lira_auc", 1), ("lira_tpr", 1))
         published = max(log10_or_infinity(each.as_published) for each in entry.records)
         holds = log10_of(entry)
         rows.append([
             f"{point.curve.name}: {point.name}",
-            *(_percent(entry, name, digits) for name, digits in shares),
+            *(str(percent(entry, name)) for name in ("ser", "auc", "lira_auc", "lira_tpr")),
             f"{published:.1f}" if math.isfinite(published) else "∞",
             "∞" if holds is None else f"{holds:.1f}",
             str(len(entry.records)),

@@ -126,16 +126,18 @@ def refuse_other_deal(
     workers: Workers,
     batch_of: Callable[[np.ndarray], Tuple[int, Sequence[Any]]],
     num_records: int,
-    dealt_by: Tuple[int, Any],
+    seed: int,
+    users: Optional[np.ndarray],
 ) -> None:
     """Refuse workers with other examples, or in another order: two might draw the same example.
 
-    `dealt_by` has the seed and the users (n,). Labels of some examples are compared; the other
-    arrays may be augmented at random.
+    Labels of some examples are compared; the other arrays may be augmented at random.
+
+    Shapes: users (n,).
     """
     if workers.size == 1:
         return
-    (seed, users), places = dealt_by, np.linspace(0, num_records - 1, COMPARED).round()
+    places = np.linspace(0, num_records - 1, COMPARED).round()
     digest = hashlib.sha256(b"" if users is None else users.tobytes())
     for record in np.unique(places.astype(np.int64)):
         digest.update(batch_of(np.array([record]))[1][-1].asnumpy().tobytes())

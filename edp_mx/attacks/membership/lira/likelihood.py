@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import List, NamedTuple
 
 import numpy as np
-from sklearn.isotonic import IsotonicRegression
 
 from edp_mx.attacks.membership.scores import MembershipScores
 from edp_mx.attacks.membership.thresholds import Guesses
@@ -24,6 +23,11 @@ class Worlds(NamedTuple):
     stddev_in: np.ndarray
     mean_out: np.ndarray
     stddev_out: np.ndarray
+
+    @property
+    def middle(self) -> np.ndarray:
+        """Between the means with and without each utterance, (U,)."""
+        return (self.mean_in + self.mean_out) / 2
 
 
 def check_shadow_count(shadows: int) -> None:
@@ -103,9 +107,8 @@ def linear_scores(target: np.ndarray, worlds: Worlds) -> np.ndarray:
         >>> linear_scores(np.array([0.5]), worlds)  # 0.5 · 2 / 0.5
         array([2.])
     """
-    middle = (worlds.mean_in + worlds.mean_out) / 2  # (U,)
     variance = (worlds.stddev_in**2 + worlds.stddev_out**2) / 2  # (U,)
-    return (target - middle) * (worlds.mean_in - worlds.mean_out) / variance
+    return (target - worlds.middle) * (worlds.mean_in - worlds.mean_out) / variance
 
 
 def aligned(target: np.ndarray, worlds: Worlds) -> np.ndarray:
@@ -115,9 +118,10 @@ def aligned(target: np.ndarray, worlds: Worlds) -> np.ndarray:
     gives to utterances of which they are equally certain follows by isotonic regression, which
     knows nothing of who is a member; an utterance keeps its distance from that.
     """
-    middle = (worlds.mean_in + worlds.mean_out) / 2  # (U,)
-    usual = IsotonicRegression().fit_transform(middle, target)  # (U,)
-    return middle + target - usual
+    from sklearn.isotonic import IsotonicRegression  # a second's import, for no shadow model
+
+    usual = IsotonicRegression().fit_transform(worlds.middle, target)  # (U,)
+    return worlds.middle + target - usual
 
 
 def offline_scores(target: np.ndarray, worlds: Worlds) -> np.ndarray:
