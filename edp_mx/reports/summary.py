@@ -144,19 +144,24 @@ def _without_protection(counted: Sequence[Privacy]) -> List[str]:
 
 
 def _beside_baselines(runs: Sequence[RunDirectory]) -> List[str]:
-    """Return the baselines of runs, equal ones once, and the verdict on each run."""
-    lines = describe_without_privacy(runs)
+    """Return the baselines of runs, equal ones once, and the verdict on each run.
+
+    Where they differ, as of runs on several corpora, each names its runs.
+    """
+    constants: Dict[str, List[str]] = {}
+    lines: List[str] = []
     for run in runs:
         baseline = run.results().baseline  # runs of older versions have none
         if baseline is None:
             continue
         task = run.task
-        described = describe_baseline(baseline, task)
-        lines += [described] if described not in lines else []
+        constants.setdefault(describe_baseline(baseline, task), []).append(run.path.name)
         mechanism = run.load(Privacy).mechanism
         found = verdict(run.scores(), baseline, task, mechanism=mechanism)
         lines += ["", f"{run.path.name}:", *found] if found else []
-    return lines
+    has_one = len(constants) < 2
+    said = [text if has_one else f"{', '.join(of)}: {text}" for text, of in constants.items()]
+    return [*describe_without_privacy(runs), *said, *lines]
 
 
 def published_heading(of: Sequence[WithBounds]) -> List[str]:

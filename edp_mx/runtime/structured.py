@@ -135,7 +135,7 @@ def _converter() -> Converter:
 def _strict(value: Any, kind: Any) -> Any:
     accepted = (int, float) if kind is float else (kind,)
     if not isinstance(value, accepted) or (isinstance(value, bool) and kind is not bool):
-        raise TypeError(f"{value!r} is not {_NAMES[kind]}")
+        raise TypeError(f"{_quoted(value)} is not {_NAMES[kind]}")
     if kind is float and HUGE < abs(value) != math.inf:
         raise TypeError(f"{value!r} is more than {HUGE:g}")
     return kind(value)
@@ -151,8 +151,13 @@ def _one_of(value: Any, kinds: Sequence[Any], converter: Converter) -> Any:
             with contextlib.suppress(TypeError):
                 return _strict(value, kind)
     raise TypeError(
-        f"{value!r} is not {' or '.join(_NAMES.get(kind, 'a mapping') for kind in kinds)}"
+        f"{_quoted(value)} is not {' or '.join(_NAMES.get(kind, 'a mapping') for kind in kinds)}"
     )
+
+
+def _quoted(value: Any) -> str:
+    """A value as a file has it: YAML and JSON call null, or leave out, what is None here."""
+    return "an empty value" if value is None else repr(value)
 
 
 def _strict_list(value: Any) -> Sequence[Any]:

@@ -198,7 +198,8 @@ def entry_of(
 ) -> Entry:
     """Return the measurements of some runs, beside SGD's on the same corpus."""
     by_shadow = _by_shadow(records, success)
-    by_lira = list(_by_lira(records, success).values())
+    by_place = _by_lira(records, success)
+    by_lira = list(by_place.values())
     auc = _spread(list(map(_auc, by_shadow)))
     ser = spread_of([record.test["ser"] for record in records])
     return Entry(
@@ -212,14 +213,15 @@ def entry_of(
         attacked=len(by_shadow),
         lira_attacked=len(by_lira),
         is_aligned=all(ALIGNED in each for each in by_lira),
-        by_seed=_by_seed(records, success),
+        by_seed=_by_seed(records, success, by_place),
     )
 
 
-def _by_seed(records: Sequence[Record], success: Successes) -> BySeed:
+def _by_seed(
+    records: Sequence[Record], success: Successes, by_lira: Mapping[int, Success]
+) -> BySeed:
     """The means of `Entry.by_seed`."""
     values: Dict[str, Dict[Any, List[float]]] = {"ser": {}, "auc": {}, "lira_auc": {}}
-    by_lira = _by_lira(records, success)
     for place, record in enumerate(records):
         liras = by_lira.get(place, {})
         aucs = list(map(_auc, _by_shadow([record], success)))

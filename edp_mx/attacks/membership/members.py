@@ -96,11 +96,11 @@ def choose(
 
 
 def _warn_of_labels(members: List[Utterance], others: List[Utterance]) -> None:
-    """Warn of a label of which one side has far more: 5 points, and 6 standard deviations."""
+    """Warn of a label of which one side has far more: 5 points, and 4 standard deviations."""
     ours, theirs = (Counter(u.intent for u in side) for side in (members, others))
     name = max(sorted({*ours, *theirs}), key=lambda each: abs(ours[each] - theirs[each]))
     p, q = ours[name] / len(members), theirs[name] / len(others)
-    if abs(p - q) > max(0.05, 6 * ((p + q) / len(members)) ** 0.5):
+    if abs(p - q) > max(0.05, 4 * ((p + q) / len(members)) ** 0.5):
         logger.warning(
             "%.1f %% of the members and %.1f %% of the others have the label %r: what an attack "
             "finds may be that; --balanced takes equally many of each label",

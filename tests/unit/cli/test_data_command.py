@@ -40,6 +40,11 @@ def test_make_again_gives_the_same_bytes_and_spares_other_files(tmp_path):
         run("make", "video", "--size", "200", "--out", str(tmp_path / out))
     made, again = ((tmp_path / out / "utterances.jsonl").read_bytes() for out in "ab")
     assert made == again
+    for other in (("health", "200", "1"), ("video", "100", "1"), ("video", "200", "2")):
+        named = ("make", other[0], "--size", other[1], "--seed", other[2])
+        with pytest.raises(UserError, match="holds files already"):
+            run(*named, "--out", str(tmp_path / "b"))
+    assert (tmp_path / "b" / "utterances.jsonl").read_bytes() == again
     (tmp_path / "b" / "mine.txt").write_text("mine")
     with pytest.raises(UserError, match="holds something else"):
         run("make", "video", "--size", "200", "--out", str(tmp_path / "b"))

@@ -203,6 +203,7 @@ def test_the_line_is_that_of_the_included_file(tmp_path):
             "training.epochs=x",
             "--set training.epochs=x: training.epochs: 'x' is not a whole number",
         ),
+        ("training.epochs=", "training.epochs: an empty value is not a whole number"),
         ("training.nope=1", "--set training.nope=1: training.nope: there is no such key"),
         ("trainin.epochs=1", "--set trainin.epochs=1: trainin: there is no such key; did you mean"),
     ],

@@ -70,3 +70,8 @@ def test_compare_shows_the_baseline_once_and_which_runs_are_no_better(tmp_path):
     assert blank == "" and compare(runs).count("and no slots") == 1
     assert baseline.startswith('always "inform" and no slots: SER 77.00 %, intent accuracy 23.00 %')
     assert of_bad == "bad:" and first.startswith("Intent accuracy 10.00 % is below")
+    of_another = {**BASELINE, "intent": "call"}  # on another corpus
+    runs[2].write("results", {"test": scores(0.9), "baseline": of_another})
+    told = compare(runs)
+    assert 'good, bad: always "inform" and no slots' in told
+    assert 'old: always "call" and no slots' in told

@@ -179,7 +179,12 @@ def test_sides_that_differ_in_their_labels_are_warned_of(caplog):
     chosen(train, part("test", [f"v{i}" for i in range(800)], "aabb"), is_balanced=True)
     assert not caplog.records
     chosen(train, part("test", [f"v{i}" for i in range(800)], "aabb"))
-    (warned,) = (record.getMessage() for record in caplog.records)
+    lone, others = (
+        part(n, [f"{n}{i}" for i in range(20)], i) for n, i in (("train", "a"), ("test", "b"))
+    )
+    chosen(lone, others, intents=("a", "b"))
+    warned, of_few = (record.getMessage() for record in caplog.records)
+    assert of_few.startswith("100.0 % of the members and 0.0 % of the others have the label 'a': ")
     assert warned.startswith("25.0 % of the members and 50.0 % of the others have the label 'a': ")
 
 
