@@ -37,17 +37,15 @@ def screen(run: RunDirectory) -> str:
     """Return the screen of a run: its state, the time left, its last epochs."""
     rows = read_rows(run, LINES)
     lines = [f"{run.path}", state_of(run)]
-    if rows and "epoch" in rows[-1]:
-        lines.append(_bar(rows, run.num_epochs()))
     if rows:
-        lines += ["", table_of(rows)]
+        lines += [_bar(rows, run.num_epochs()), "", table_of(rows)]
         if rows[-1].get("epsilon_holds_if") is not None and rows[-1]["epsilon_holds"] is None:
             lines.append("This ε holds on conditions only; without them it is ∞ (privacy.json).")
     return "\n".join(lines)
 
 
 def read_rows(run: RunDirectory, most: Optional[int] = None) -> List[Dict[str, Any]]:
-    """Return the epochs (or steps) so far, or `most` of the last, with ε as the ledger has it."""
+    """Return the epochs so far, or `most` of the last, with ε as the ledger has it."""
     return with_counted_epsilons(run, run.epochs()[-(most or 0) :])
 
 

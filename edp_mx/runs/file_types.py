@@ -241,10 +241,9 @@ WithBounds = Union[Record, Privacy]
 
 
 def check_epoch(row: Any, place: str, metrics: Sequence[Metric]) -> Dict[str, Any]:
-    """Return a line of `metrics.jsonl`: its numbers, of an epoch or of a step."""
+    """Return a line of `metrics.jsonl`: the numbers of an epoch."""
     structure_file(row, Dict[str, Optional[float]], place)
-    of_an_epoch = ("epoch", "seconds", *(metric.key for metric in metrics))
-    for key in ("step",) if "step" in row else of_an_epoch:
+    for key in ("epoch", "seconds", *(metric.key for metric in metrics)):
         if row.get(key) is None:
             raise UserError(f"{place} has no {key}; it was cut or changed")
     return row

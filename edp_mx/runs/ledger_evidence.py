@@ -45,7 +45,7 @@ class Evidence(NamedTuple):
         ends = {name: each.ledger_end for name, each in stated if each and each.ledger_end}
         count = record.epochs if record else 0
         trained = dict.fromkeys(range(1, count + 1), "record.json")
-        rows = [row["epoch"] for row in run.epochs() if row.get("epoch")]
+        rows = [row["epoch"] for row in run.epochs()]
         trained.update(dict.fromkeys(rows, run.metrics.name))
         later = [f"{name}.json" for name in _LATER if run.has(name)]
         later += [run.metrics.name] * bool(rows)

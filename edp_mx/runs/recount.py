@@ -92,7 +92,7 @@ def with_counted_epsilons(
     for row in reversed(rows):
         told = {key: value for key, value in row.items() if key not in EPSILONS}
         if len(told) < len(row) and (not found or time.process_time() < until):
-            told.update(_after(ledger, row.get("epoch", 0)))
+            told.update(_after(ledger, row["epoch"]))
         found.append(told)
     return found[::-1]
 
