@@ -12,7 +12,7 @@ from edp_mx.errors import UserError
 from edp_mx.runs.attack_files import AttackOutcome, AttackRecord, RocCurves
 from edp_mx.runs.epoch_columns import rounded
 from edp_mx.runs.file_types import Record
-from edp_mx.runs.record import record_to_keep, run_id
+from edp_mx.runs.record import record_of, run_id
 from edp_mx.runs.record_files import (
     ATTACKS,
     RUNS,
@@ -89,7 +89,9 @@ def _tprs(path: Path) -> Dict[str, Tuple[float, ...]]:
 
 def keep_whole(run: RunDirectory, folder: Path) -> List[str]:
     """Add the records of a run and of the attacks on it to the files of a folder, and say so."""
-    record, attacks = record_to_keep(run), attack_records_of(run)
+    if not run.has("results"):
+        raise UserError(f"{run.path} is not finished: there is nothing to keep")
+    record, attacks = record_of(run), attack_records_of(run)
     put_runs(folder / RUNS, [record])
     put_attacks(folder / ATTACKS, attacks)
     name = name_of(record)

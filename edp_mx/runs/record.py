@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any, Dict, Iterable, Iterator, Mapping, Option
 
 from edp_mx.data.fingerprint import is_same, keyed
 from edp_mx.data.origin import ORIGIN
-from edp_mx.errors import UserError
 from edp_mx.runs.epoch_columns import by_epoch
 from edp_mx.runs.file_types import (
     Environment,
@@ -222,10 +221,3 @@ def records_like(
         files, kept = _corpus_files(config), record.corpus_files
         if files is None or (kept and is_same(kept, files)):
             yield record
-
-
-def record_to_keep(run: RunDirectory) -> Record:
-    """Return the record of a run, which must be finished, with the ε of its ledger."""
-    if not run.has("results"):
-        raise UserError(f"{run.path} is not finished: there is nothing to keep")
-    return record_of(run)
