@@ -17,7 +17,6 @@ from edp_mx.reports.footnotes import footnotes, mark_of
 from edp_mx.reports.report_parts import MISSING
 from edp_mx.reports.table import render_table
 from edp_mx.runs.file_types import Environment, Privacy, Record, StatedBound, WithBounds
-from edp_mx.runs.records import are_stated
 from edp_mx.runs.recount import privacy_of
 from edp_mx.runs.run_directory import RunDirectory
 from edp_mx.runtime.structured import unstructure
@@ -187,7 +186,8 @@ def format_holding_epsilon(of: WithBounds, notes: List[str]) -> str:
 
 def stated_note(records: Sequence[Record]) -> List[str]:
     """Return the note below a table with ε of records alone; none where all were counted."""
-    return [STATED] * are_stated(records)
+    stated = (each for each in records if not each.is_counted)
+    return [STATED] * any(each.holds_if.epsilon is not None for each in stated)
 
 
 def format_epsilon(bound: StatedBound) -> str:

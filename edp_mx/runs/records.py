@@ -7,7 +7,7 @@ import fnmatch
 import json
 import logging
 from pathlib import Path
-from typing import Any, Callable, Dict, Iterable, Iterator, List, NamedTuple, Sequence, Tuple
+from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Sequence, Tuple
 
 from edp_mx.errors import UserError
 from edp_mx.runs.file_types import Record, Results
@@ -56,11 +56,6 @@ def collect(paths: Sequence[Path]) -> List[Found]:
     return [each for each in found.values() if each.is_run or run_id(each.record) not in found]
 
 
-def are_stated(records: Iterable[Record]) -> bool:
-    """Return whether the ε of some are only stated by a record, and not counted from a ledger."""
-    return any(not each.is_counted and each.holds_if.epsilon is not None for each in records)
-
-
 def records_below(path: Path) -> List[Record]:
     """Return the records in a file or below a folder, none if it is not there."""
     return [found.record for found in collect([path])] if path.exists() else []
@@ -75,8 +70,11 @@ def _below(path: Path) -> Iterator[Found]:
         return
     for folder, files in walk(path):
         if "config.yaml" in files:
+            run = RunDirectory(folder)
             try:
-                yield from _of_run(RunDirectory(folder))
+                if run.has("results"):
+                    run.load(Results)  # which refuses a damaged one
+                    yield Found(folder, record_of(run))
             except UserError as error:
                 if folder == path:  # the one that was asked for
                     raise
@@ -85,13 +83,6 @@ def _below(path: Path) -> Iterator[Found]:
         for name in files:
             if name == RUNS or name.endswith(".json"):
                 yield from _in_file(folder / name)
-
-
-def _of_run(run: RunDirectory) -> Iterator[Found]:
-    """A run that has ended; one whose files were damaged is refused."""
-    if run.has("results"):
-        run.load(Results)
-        yield Found(run.path, record_of(run))
 
 
 def _in_file(path: Path) -> Iterator[Found]:
