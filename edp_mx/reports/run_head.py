@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import shlex
-from typing import List, Mapping, Optional, Sequence, Tuple
+from typing import List, Mapping, Optional, Sequence
 
 from edp_mx.dp.accounting.lognumber import LogNumber
 from edp_mx.errors import UserError
@@ -72,14 +72,6 @@ def bars_of_scores(metric: Metric, scores: Mapping[str, float]) -> List[Bar]:
     return bars_of((name, metric.said(value), value / whole) for name, value in scores.items())
 
 
-def bars_of_epsilons(epsilons: Mapping[str, LogNumber]) -> List[Bar]:
-    """Return a bar for each ε by its name, our own first, and for those that have a name."""
-    known = {"counts as strong up to": LogNumber(math.log(STRONG)),
-             "counts as moderate up to": LogNumber(math.log(MODERATE))}  # fmt: skip
-    shown = {**epsilons, **known}.items()
-    return bars_of((name, each.short(narrow=True), _share(each)) for name, each in shown)
-
-
 def _share(epsilon: LogNumber) -> float:
     """Where it lies on a logarithmic scale from 0.1 on."""
     decades = epsilon.log10
@@ -114,23 +106,22 @@ def how_private(privacy: Privacy) -> Headline:
     value = bound.number.short(narrow=True) + mark
     if not bound.number.is_infinite:
         says.insert(0, f"For {privacy.unit}, at δ = {privacy.delta:.3g}; less is better.")
-    bars = bars_of_epsilons({f"this run{mark}": bound.number})
+    shown = {f"this run{mark}": bound.number,
+             "counts as strong up to": LogNumber(math.log(STRONG)),
+             "counts as moderate up to": LogNumber(math.log(MODERATE))}.items()  # fmt: skip
+    bars = bars_of((name, each.short(narrow=True), _share(each)) for name, each in shown)
     return Headline(PRIVATE, value, "ε", bars, says, are_decades=True)
 
 
 def _how_leaky(run: RunDirectory, attacks: Sequence[AttackOutcome]) -> Headline:
-    if attacks:
-        found = [(each.attack, each.results[0]) for each in attacks]
-        return how_leaky(sorted(found, key=lambda pair: -pair[1].auc.value))
-    says = ["How well can somebody with the model tell who was trained on? This measures it:"]
-    command = f"edp-mx attack {shlex.quote(str(run.path))}"
-    return Headline(LEAKS, "not measured", says=says, command=command)
-
-
-def how_leaky(found: Sequence[Tuple[str, AttackResult]]) -> Headline:
-    """Return the success of attacks, by their names, of which the first is the head's number."""
-    bars = bars_of_aucs((name, each.auc.value) for name, each in found)
-    first = found[0][1]
+    """The success of the attacks, of which the most successful is the head's number."""
+    if not attacks:
+        says = ["How well can somebody with the model tell who was trained on? This measures it:"]
+        command = f"edp-mx attack {shlex.quote(str(run.path))}"
+        return Headline(LEAKS, "not measured", says=says, command=command)
+    ordered = sorted(attacks, key=lambda each: -each.results[0].auc.value)
+    bars = bars_of_aucs((each.attack, each.results[0].auc.value) for each in ordered)
+    first = ordered[0].results[0]
     right, low, high = (100 * getattr(first.auc, name) for name in ("value", "low", "high"))
     says = [
         f"In {right:.0f} of 100 pairs of a member and another, an attack by {first.name} tells "
