@@ -120,7 +120,7 @@ def _say(error: Exception, program: str) -> int:
     known = error if isinstance(error, UserError) else unforeseen.foreseen(error)
     if known is not error:
         unforeseen.quiet_the_end()
-        if unforeseen.wants_traceback():
+        if os.environ.get(unforeseen.DEBUG) == "1":
             traceback.print_exception(error)
         logging.getLogger(__name__).debug("what follows ended the command", exc_info=error)
     if os.environ.get("HOROVOD_RANK", "0") != "0":

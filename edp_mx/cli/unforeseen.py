@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import atexit
-import os
 import re
 import sys
 from contextlib import suppress
@@ -15,11 +14,6 @@ DEBUG = "EDP_MX_DEBUG"  # set to 1, the traceback is shown in place of the sente
 FAULT = 1  # exit code: a fault of the program, not one that its user can mend
 _TOO_LARGE = re.compile(r"allocat|bad_alloc|out of memory|larger than 2\^31 elements", re.I)
 _OTHERS = re.compile(r"horovod|gloo|allreduce|allgather|connection (reset|closed)", re.I)
-
-
-def wants_traceback() -> bool:
-    """Return whether EDP_MX_DEBUG asks for tracebacks."""
-    return os.environ.get(DEBUG) == "1"
 
 
 def foreseen(error: BaseException) -> Optional[UserError]:
