@@ -44,7 +44,10 @@ class Restarts:
         """Take the command of `edp-mx`, and the arguments that its parser has read."""
         self._starter, self._command, self._most = starter, command, arguments.max_restarts
         if arguments.resume is None and arguments.run_directory is None:
-            path = RunDirectory.choose(_name_of(arguments), arguments.runs).path
+            from edp_mx.config import load_config
+
+            name = load_config(arguments.configs, arguments.overrides).name
+            path = RunDirectory.choose(name, arguments.runs).path
             self._command = [*command, "--run", str(path)]
         else:
             path = arguments.resume or arguments.run_directory
@@ -92,12 +95,6 @@ class Restarts:
     @staticmethod
     def _say(sentence: str) -> None:
         print(f"edp-mx: {sentence}", file=sys.stderr, flush=True)
-
-
-def _name_of(arguments: Any) -> str:
-    from edp_mx.config import load_config
-
-    return load_config(arguments.configs, arguments.overrides).name
 
 
 def main() -> int:
