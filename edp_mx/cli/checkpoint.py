@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Dict, Sequence
 
-from edp_mx.cli.console import add_command, print_json, refuse_filled
+from edp_mx.cli.console import add_command, refuse_filled, tell
 from edp_mx.runtime.console_text import wrap
 from edp_mx.runtime.progress import start_logging
 
@@ -102,22 +102,20 @@ def _take(folder: Path, out: Path, origin: Sequence[Origin]) -> int:
     write_origin(out / ORIGIN, origin)  # first: no weights without it
     config, tokenizer = checkpoint.config, checkpoint.tokenizer
     write_checkpoint(out, config=config, tokenizer=tokenizer, tensors=checkpoint.tensors)
-    return _tell(out, checkpoint)
+    print(_as_text(out, checkpoint))
+    return 0
 
 
 def run_describe(arguments: argparse.Namespace) -> int:
     from edp_mx.models.checkpoints.huggingface import read_checkpoint
 
     start_logging(is_first=True)
-    checkpoint = read_checkpoint(arguments.folder)
-    if arguments.json:
-        print_json(_as_json(checkpoint))
-        return 0
-    return _tell(arguments.folder, checkpoint)
+    folder, checkpoint = arguments.folder, read_checkpoint(arguments.folder)
+    return tell(arguments, lambda: _as_json(checkpoint), lambda: _as_text(folder, checkpoint))
 
 
 def _as_json(checkpoint: Checkpoint) -> Dict[str, Any]:
-    """Return the lines that `_tell` prints."""
+    """Return what `_as_text` says."""
     names = ("num_layers", "num_heads", "hidden_size", "intermediate_size", "max_positions",
              "activation", "layer_norm_epsilon")  # fmt: skip
     return {
@@ -130,8 +128,8 @@ def _as_json(checkpoint: Checkpoint) -> Dict[str, Any]:
     }
 
 
-def _tell(folder: Path, checkpoint: Checkpoint) -> int:
-    """Print the sizes of a checkpoint, and its source if that is known."""
+def _as_text(folder: Path, checkpoint: Checkpoint) -> str:
+    """Return the sizes of a checkpoint, and its source if that is known."""
     from edp_mx.data.origin import ORIGIN, read_origin
 
     config = checkpoint.config
@@ -152,5 +150,4 @@ def _tell(folder: Path, checkpoint: Checkpoint) -> int:
         f"pooler             {'yes' if checkpoint.has_pooler else 'no':>12}",
         f"masked-LM head     {'yes' if checkpoint.has_masked_lm else 'no':>12}",
     ]
-    print("\n".join(lines))
-    return 0
+    return "\n".join(lines)
