@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any, Callable, Dict, List, Sequence
+from typing import Any, Dict, List, Sequence
 
 from edp_mx.dp.accounting.lognumber import NO_PROTECTION
 from edp_mx.errors import UserError
@@ -94,11 +94,11 @@ def _task_of_all(runs: Sequence[RunDirectory]) -> Task:
 
 def _unlike(runs: Sequence[RunDirectory], *, is_one_part: bool) -> List[str]:
     """Say what keeps runs from being compared as they stand."""
-    lines, families = [], _each(runs, lambda run: run.written().model.family)
+    lines, families = [], _each(runs, [run.written().model.family for run in runs])
     if not is_one_part:
+        corpora = _each(runs, [_corpus_of(run) for run in runs])
         lines.append(
-            f"The test parts differ ({_each(runs, _corpus_of)}): their scores do not tell which "
-            "run is better."
+            f"The test parts differ ({corpora}): their scores do not tell which run is better."
         )
     return [*lines, f"The families differ ({families})."] if "," in families else lines
 
@@ -119,9 +119,8 @@ def _corpus_of(run: RunDirectory) -> str:
     return data.corpus if data else ""
 
 
-def _each(runs: Sequence[RunDirectory], of: Callable[[RunDirectory], str]) -> str:
+def _each(runs: Sequence[RunDirectory], found: Sequence[str]) -> str:
     """Name what is found of all runs, once if it is the same."""
-    found = [of(run) for run in runs]
     several = ", ".join(f"{run.path.name} {value}" for run, value in zip(runs, found))
     return several if len(set(found)) > 1 else found[0]
 
@@ -129,9 +128,8 @@ def _each(runs: Sequence[RunDirectory], of: Callable[[RunDirectory], str]) -> st
 def _deltas(runs: Sequence[RunDirectory], counted: Sequence[Privacy], task: Task) -> str:
     """Return the meaning of short names, and δ: one number, or one for each run if they differ."""
     named = [f"{each.short}: {each.name}; " for each in task.metrics if each.short != each.name]
-    deltas = [f"{privacy.delta:.2g}" for privacy in counted]
-    each = ", ".join(f"{run.path.name} {delta}" for run, delta in zip(runs, deltas))
-    return f"{''.join(named)}ε at δ = {deltas[0] if len(set(deltas)) == 1 else each}"
+    deltas = _each(runs, [f"{privacy.delta:.2g}" for privacy in counted])
+    return f"{''.join(named)}ε at δ = {deltas}"
 
 
 def _without_protection(counted: Sequence[Privacy]) -> List[str]:
