@@ -8,7 +8,6 @@ from edp_mx.data.utterance import Utterance
 from edp_mx.data.vocabulary import Vocabulary
 from edp_mx.errors import UserError
 from edp_mx.metrics.spans import spans_of
-from edp_mx.runs.file_types import Environment
 from edp_mx.runs.record import record_of, validation_cost
 from edp_mx.runs.run_directory import RunDirectory
 from edp_mx.runtime.console_text import lines_of
@@ -94,15 +93,15 @@ def without_privacy(run: RunDirectory) -> Optional[RunDirectory]:
     same. Runs of the same model family come first; of several it is the one with the best score on
     the validation part. A run without privacy has none.
     """
-    parts = _parts(run)
-    if parts is None or record_of(run).mechanism == "none":
+    parts = run.fingerprints()
+    if not parts or record_of(run).mechanism == "none":
         return None
     beside = (RunDirectory(path) for path in sorted(run.path.resolve().parent.iterdir()))
     family = record_of(run).family
     found: List[Tuple[bool, float, str, RunDirectory]] = []
     for other in (each for each in beside if each.path != run.path.resolve()):
         try:
-            if other.has("results") and parts == _parts(other):
+            if other.has("results") and parts == other.fingerprints():
                 record = record_of(other)
                 if other.task is not run.task:
                     continue
@@ -137,8 +136,3 @@ def describe_without_privacy(runs: Sequence[RunDirectory]) -> List[str]:
         said = f"{name_beside(run, other)}: {scores}"
         lines += lines_of(said, rest="  ")
     return lines
-
-
-def _parts(run: RunDirectory) -> Any:
-    """The fingerprints of the three parts; None where there are none."""
-    return run.load(Environment).fingerprints if run.has("environment") else None

@@ -41,7 +41,7 @@ def rows_on_run(run: RunDirectory, account: Optional[LedgerAccount] = None) -> L
     Without a mechanism there is no ledger, and n is the training part's.
     """
     environment = run.load(Environment) if run.has("environment") else Environment()
-    kept = (environment.fingerprints or {}).get("train", {})
+    kept = environment.fingerprints.get("train", {})
     fingerprint = " of the key ".join(filter(None, (kept.get("digest"), kept.get("key"))))
     data = load_config(run.config).data
     rows = [

@@ -16,7 +16,7 @@ from edp_mx.reports.baselines import (
 from edp_mx.reports.footnotes import footnotes, mark_of
 from edp_mx.reports.report_parts import MISSING
 from edp_mx.reports.table import render_table
-from edp_mx.runs.file_types import Environment, Privacy, Record, StatedBound, WithBounds
+from edp_mx.runs.file_types import Privacy, Record, StatedBound, WithBounds
 from edp_mx.runs.recount import privacy_of
 from edp_mx.runs.run_directory import RunDirectory
 from edp_mx.runtime.structured import unstructure
@@ -105,12 +105,9 @@ def _unlike(runs: Sequence[RunDirectory], *, is_one_part: bool) -> List[str]:
 
 def _are_alike(run: RunDirectory, other: RunDirectory) -> bool:
     """Whether two runs are scored on the same test part, by fingerprints of the same key."""
-    parts = [
-        (each.load(Environment).fingerprints or {}).get("test") if each.has("environment") else None
-        for each in (run, other)
-    ]
-    if parts[0] and parts[1] and parts[0]["key"] == parts[1]["key"]:
-        return parts[0]["digest"] == parts[1]["digest"]
+    ours, theirs = (each.fingerprints().get("test") for each in (run, other))
+    if ours and theirs and ours["key"] == theirs["key"]:
+        return ours["digest"] == theirs["digest"]
     return _corpus_of(run) == _corpus_of(other)
 
 

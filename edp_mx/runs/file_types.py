@@ -81,12 +81,12 @@ class Environment(Machine):
     num_workers: Optional[int] = None
     started: str = ""
     settings: Optional[str] = None
-    fingerprints: Optional[Mapping[str, Mapping[str, str]]] = None
+    fingerprints: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     LIMITS = {**Machine.LIMITS, "num_workers": _FROM_1}
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        for part, each in (self.fingerprints or {}).items():
+        for part, each in self.fingerprints.items():
             _refuse_unkeyed(f"fingerprints.{part}", each)
 
 

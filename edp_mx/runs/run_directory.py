@@ -12,7 +12,7 @@ from functools import cached_property
 from importlib import import_module
 from pathlib import Path
 from shlex import quote
-from typing import TYPE_CHECKING, Any, Dict, Iterator, List, Optional, Type, TypeVar
+from typing import TYPE_CHECKING, Any, Dict, Iterator, List, Mapping, Optional, Type, TypeVar
 
 from edp_mx.dp.accounting.ledger import LEDGER
 from edp_mx.dp.checkpoint_file import remove_checkpoints
@@ -112,6 +112,10 @@ class RunDirectory:
                 f"{self.path}/environment.json lacks num_workers; it was cut or changed"
             )
         return count
+
+    def fingerprints(self) -> Mapping[str, Mapping[str, str]]:
+        """Return the keyed fingerprints of its parts; none where nobody wrote them down."""
+        return self.load(Environment).fingerprints if self.has("environment") else {}
 
     def create(self, name: str, config: str, *, readme: str = "", resume: str = "") -> None:
         """Create the folder, which must be empty, with its configuration and README.

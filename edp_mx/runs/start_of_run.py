@@ -67,7 +67,7 @@ def refuse_other_start(
     begun = run.load(Environment)
     if begun.settings != _settings(run):
         _refuse(run, f"{run.config.name} was changed since it was begun")
-    for part, recorded in (begun.fingerprints or {}).items():
+    for part, recorded in begun.fingerprints.items():
         if is_same(recorded, fingerprints[part]) is False:
             _refuse(run, f"the {part} part of the corpus is another one now")
     if not run.has("vocabulary"):

@@ -161,7 +161,7 @@ def read_part(run: RunDirectory, config: ExperimentConfig, name: str) -> List[Ut
     corpus = load_corpus(config.data)
     split = Split.from_json(run.read("split"), corpus.utterances)
     part = [corpus.utterances[i] for i in getattr(split, name)]
-    recorded = (run.load(Environment).fingerprints or {}).get(name)
+    recorded = run.load(Environment).fingerprints.get(name)
     if recorded is None:
         raise UserError(f"{run.path}/environment.json has no fingerprint of the {name} part")
     same = is_same(recorded, fingerprint(part))

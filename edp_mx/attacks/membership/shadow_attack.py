@@ -82,7 +82,7 @@ def attack_by_shadow(
 
 def _training_part(run: RunDirectory) -> Optional[Mapping[str, str]]:
     """Return the keyed fingerprint of a run's training part, None where it is not there."""
-    return (run.load(Environment).fingerprints or {}).get("train")
+    return run.load(Environment).fingerprints.get("train")
 
 
 def _source_of(run: RunDirectory) -> Tuple[Any, ...]:

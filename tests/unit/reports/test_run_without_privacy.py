@@ -51,6 +51,6 @@ def test_what_is_compared_already_is_not_repeated(tmp_path):
 
 
 def test_runs_of_versions_without_fingerprints_have_no_sibling(tmp_path):
-    old = made(tmp_path, "old", None, mechanism="dp_sgd")
-    made(tmp_path, "older", None)
+    old = made(tmp_path, "old", {}, mechanism="dp_sgd")
+    made(tmp_path, "older", {})
     assert without_privacy(old) is None
