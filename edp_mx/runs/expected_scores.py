@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from dataclasses import dataclass, replace
-from typing import Callable, Dict, Iterable, List, Mapping, Optional, Sequence, Tuple
+from typing import Dict, Iterable, List, Mapping, Optional, Sequence, Tuple
 
 from edp_mx.errors import UserError
 from edp_mx.runs.file_types import Labels, Record
@@ -206,17 +206,15 @@ def _around(values: Iterable[float], wanted: float) -> List[Tuple[float, float]]
 def _remarks(points: Sequence[Measurement], n: int, epsilon: float) -> List[str]:
     """Say on which side of the measured range a wanted number is."""
     remarks = []
-    attributes: Tuple[Tuple[str, float, Callable[[Measurement], float]], ...] = (
-        ("utterances", n, lambda each: each.n),
-        ("ε", epsilon, lambda each: each.epsilon),
-    )
-    for name, wanted, of in attributes:
-        low, high = min(map(of, points)), max(map(of, points))
-        more, fewer = ("more", "fewer") if name == "utterances" else ("a larger", "a smaller")
+    for more, fewer, wanted, measured in (
+        ("more utterances", "fewer utterances", n, [each.n for each in points]),
+        ("a larger ε", "a smaller ε", epsilon, [each.epsilon for each in points]),
+    ):
+        low, high = min(measured), max(measured)
         if wanted * _SAME < low:
-            remarks.append(f"measured with {more} {name} ({low:,}): expect worse")
+            remarks.append(f"measured with {more} ({low:,}): expect worse")
         elif wanted > high * _SAME:
-            remarks.append(f"measured with {fewer} {name} ({high:,}): expect better")
+            remarks.append(f"measured with {fewer} ({high:,}): expect better")
     return remarks
 
 
