@@ -27,9 +27,7 @@ def after_interruption(run: RunDirectory, resume: str, *, is_new: bool) -> Itera
         yield f"nothing was trained and nothing released; {run.path} was removed"
     elif resume and run.config.exists() and not run.has("results"):
         yield f"resume it with: {resume}"
-        said = resumes_with(run)
-        if said:
-            yield said
+        yield resumes_with(run)
 
 
 def has_begun(run: RunDirectory) -> bool:
