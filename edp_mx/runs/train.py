@@ -132,8 +132,8 @@ class _Run:
             if state.steps:
                 statistics = state.so_far["clipping"][self.workers.rank]
                 self.loop.mechanism.clipping.statistics = ClippingStatistics.of(statistics)
-            said = self.workers.is_first and resumes_with(self.directory)
-            logger.info("resuming the run: %s", said)
+            if self.workers.is_first:
+                logger.info("resuming the run: %s", resumes_with(self.directory))
 
     def _describe(self) -> None:
         """Log and write down the inputs of the run, before it begins."""
