@@ -72,7 +72,7 @@ def run(arguments: argparse.Namespace) -> int:
         digits=None if arguments.full_confidences else 2,
         cut=cut,
         reads_second=reads_second,
-        head=_head_of(path) if _is_loopback(arguments.host) else (),
+        head=_head_of(path) if _is_loopback(arguments.host) and not arguments.hosts else (),
     )
     signal.signal(signal.SIGTERM, interrupt)
     if not _is_loopback(arguments.host):
@@ -83,7 +83,10 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _head_of(path: Path) -> Sequence[Headline]:
-    """The three numbers of the run, for people at this machine: no ε covers its scores."""
+    """The three numbers of the run, for people at this machine: no ε covers its scores.
+
+    Who comes through a proxy is not at this machine, though the proxy is.
+    """
     from edp_mx.runs.exported.exported_model import is_exported
 
     if is_exported(path):
