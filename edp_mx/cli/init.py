@@ -111,7 +111,7 @@ def _checked_out(arguments: argparse.Namespace) -> Path:
     require_above_zero(arguments.epsilon, "--epsilon")
     if not path.exists():
         raise UserError(f"{path} does not exist; name a file or folder of utterances")
-    out = arguments.out or Path(f"{path.name.partition('.')[0]}.yaml")
+    out = arguments.out or Path(f"{path.absolute().name.partition('.')[0]}.yaml")
     for each in filter(None, (path, out, arguments.labels, arguments.start_from)):
         if not str(each).isprintable():  # it goes into comments
             raise UserError(f"{str(each)!r} has characters that cannot be printed: rename it")

@@ -16,6 +16,7 @@ from edp_mx.runs.attack_records import keep_whole
 from edp_mx.runs.record import RECORDS
 from edp_mx.runs.records import SORTS, Found, collect, select
 from edp_mx.runs.run_directory import RunDirectory
+from edp_mx.runtime.settings import refuse_unread
 
 EXAMPLES = """\
 examples:
@@ -49,7 +50,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     add("--where", nargs="+", action="extend", default=[], metavar="KEY=VALUE",
         help="only runs with these: a record's key, or a setting's, e.g. training.epochs=8; the "
         "value may be a pattern")  # fmt: skip
-    add("--sort", choices=tuple(SORTS), default="name", help="default name")
+    add("--sort", choices=tuple(SORTS), help="default name")
     add("--json", action="store_true", help="print whole records as JSON")
     add_wide(parser)
 
@@ -63,11 +64,16 @@ def run(arguments: argparse.Namespace) -> int:
         if value and action != owner:
             raise UserError(f"{option} belongs to `edp-mx runs {owner}`: leave it out")
     if action == _KEEP:
+        refuse_unread(
+            vars(arguments), ("where", "sort", "json"), "keep takes the runs that it names"
+        )
         return _keep(arguments)
+    if action == _PLOT:
+        refuse_unread(vars(arguments), ["json"], "plot writes pictures")
     paths = arguments.paths[1:] if action == _PLOT else arguments.paths
     places = [paths] if paths else [[place] for place in _PLACES if place.exists()]
     every = next(filter(None, map(collect, places)), [])  # of the first place that has any
-    found = select(every, arguments.where, arguments.sort)
+    found = select(every, arguments.where, arguments.sort or "name")
     if action == _PLOT:
         return _plot(found, arguments)
     from edp_mx.reports.run_list import list_runs

@@ -57,16 +57,18 @@ def commands(run: RunDirectory, *names: str) -> List[str]:
 
 
 def _scores(run: RunDirectory, privacy: Privacy) -> Part:
-    test, baseline, other = run.scores(), run.results().baseline or {}, without_privacy(run)
+    test, baseline, other = run.scores(), run.results().baseline, without_privacy(run)
     task = run.task
-    shown = {"this run": test, task.describe_constant(baseline): baseline}
+    shown, found = {"this run": test}, []
+    if baseline:
+        shown[task.describe_constant(baseline)] = baseline
+        found = verdict(test, baseline, task, mechanism=privacy.mechanism)
     if other is not None:
         shown[name_beside(run, other)] = other.scores()
     rows = [[name, *(each.of(of_it) for each in task.metrics)]
             for name, of_it in shown.items()]  # fmt: skip
     header = ("model", *(each.heading for each in task.metrics))
     table = PartTable.of_texts("On the test part", header, rows)
-    found = verdict(test, baseline, task, mechanism=privacy.mechanism)
     return Part("Scores", texts=[" ".join(found)] if found else [], tables=[table])
 
 

@@ -217,7 +217,7 @@ def first_config(
             unit; or δ is not below 1/n.
     """
     has_own = has_own_split(parts)
-    name = path.name.partition(".")[0]
+    name = path.absolute().name.partition(".")[0]
     if name in (*PUBLIC_CORPORA, *STANDINS):
         name = f"my_{name}"
     split = "own" if has_own else SplitConfig(**_SHARES)

@@ -99,8 +99,10 @@ def _put(
         return
     with _alone_in(path.parent):
         kept: Dict[Any, Kept] = {}
-        if path.exists():
-            kept = {key(each): each for each in records_in(path, kind)}
+        for each in read_lines(path) if path.exists() else ():
+            if not isinstance(each, kind):
+                raise UserError(f"{path} holds other records, too: move those to their own file")
+            kept[key(each)] = each
         kept.update((key(each), each) for each in records)
         ordered = sorted(kept.values(), key=order)
         values = map(unstructure, ordered)

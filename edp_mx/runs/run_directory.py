@@ -57,7 +57,7 @@ class RunDirectory:
     @classmethod
     def existing(cls, path: Path) -> RunDirectory:
         """Return a run that was trained before."""
-        run = cls(path)
+        run = cls(path if path.name else path.absolute())  # "." has no name
         if not run.config.is_file():
             raise UserError(
                 f"{path} is not a run directory (it has no config.yaml); give the folder "

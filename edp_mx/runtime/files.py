@@ -11,6 +11,7 @@ import json
 import os
 import re
 import tempfile
+import time
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, BinaryIO, Iterable, Iterator, Optional, Sequence, Union
@@ -94,17 +95,20 @@ def lock_folder(path: PathLike) -> Optional[int]:
         UserError: another process has it.
     """
     handle = os.open(path, os.O_RDONLY)
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError as error:
-        os.close(handle)
-        if not isinstance(error, BlockingIOError):
+    for _ in range(3):  # a process that only looks whether it is in use holds it for an instant
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return handle
+        except BlockingIOError:
+            time.sleep(0.1)
+        except OSError:
+            os.close(handle)
             return None
-        raise UserError(
-            f"{path} is in use: another process trains into it; wait until it has ended, or name "
-            "another"
-        ) from None
-    return handle
+    os.close(handle)
+    raise UserError(
+        f"{path} is in use: another process trains into it; wait until it has ended, or name "
+        "another"
+    )
 
 
 def keep_private() -> None:

@@ -255,6 +255,30 @@ def test_a_torn_line_is_refused_with_its_file_and_number_and_nothing_is_added(
     assert path.read_bytes() == whole
 
 
+def test_a_file_with_records_of_runs_and_attacks_loses_none(tmp_path):
+    path = tmp_path / "both.jsonl"
+    put_attacks(path, [attack_of(made("a"))])
+    put_runs(tmp_path / "runs.jsonl", [made("a")])
+    path.write_text(path.read_text() + (tmp_path / "runs.jsonl").read_text())
+    whole = path.read_bytes()
+    one_sentence("holds other records, too", put_runs, path, [made("b")])
+    one_sentence("holds other records, too", put_attacks, path, [attack_of(made("b"))])
+    assert path.read_bytes() == whole
+
+
+@pytest.mark.parametrize(
+    "options, said",
+    [
+        (("keep", "{run}", "--where", "corpus=atis"), "leave out --where"),
+        (("keep", "{run}", "--sort", "score", "--json"), "leave out --sort, --json"),
+        (("plot", "{run}", "--out", "{run}", "--json"), "leave out --json"),
+    ],
+)
+def test_options_that_nothing_would_read_are_refused(tmp_path, options, said):
+    run = finished_run(tmp_path / "run", made("a"))
+    assert said in edp_mx("runs", *(each.format(run=run.path) for each in options), code=2).stderr
+
+
 def test_what_lies_below_kept_records_is_not_among_them(tmp_path):
     """Such as those of the trade-off below results/."""
     add_one("a", tmp_path)
