@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 import re
 from contextlib import contextmanager
 from pathlib import Path
@@ -132,20 +133,13 @@ def _read_file(path: Path, chain: Tuple[Path, ...], done: List[Path]) -> Tuple[T
         part = path.parent / name
         if part.suffix not in (".yaml", ".yml"):
             raise UserError(f"{place} {part} is not named as YAML (.yaml)")
-        if not _is_there(part):
+        if not os.path.exists(part):  # nor one whose name is too long
             raise UserError(f"{place} there is no '{part}'")
         part_tree, part_origins = _read_file(part, (*chain, path.resolve()), done)
         _merge(tree, part_tree)
         origins.update(part_origins)
     _merge(tree, own)
     return tree, {**origins, **own_origins}
-
-
-def _is_there(path: Path) -> bool:
-    try:
-        return path.exists()
-    except OSError:  # its name is too long
-        return False
 
 
 def read_mapping(path: Path) -> Tuple[Tree, Origins]:
