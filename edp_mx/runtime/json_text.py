@@ -25,6 +25,7 @@ _HALF = re.compile(  # of a surrogate pair, as an escape; where a backslash was 
     r"\\u[dD][89abAB][0-9a-fA-F]{2}(?!\\u[dD][c-fC-F])"
     r"|(?<!\\u[dD][89abAB][0-9a-fA-F]{2})\\u[dD][c-fC-F]"
 )
+_SURROGATE = re.compile("[\ud800-\udfff]")  # a half in a text, which UTF-8 cannot hold
 
 
 class NotJSON(ValueError):
@@ -109,17 +110,9 @@ def _check(value: Any, line: Optional[int]) -> None:
                 inner.extend(each.values())
             elif isinstance(each, list):
                 inner.extend(each)
-            elif line and isinstance(each, str) and not _is_text(each):
+            elif line and isinstance(each, str) and _SURROGATE.search(each):
                 raise NotJSON("half a character, an escaped surrogate without its other half", line)
         level, depth = inner, depth + 1
-
-
-def _is_text(text: str) -> bool:
-    try:
-        text.encode("utf-8")
-    except UnicodeEncodeError:
-        return False
-    return True
 
 
 def _refuse(constant: str) -> Any:
