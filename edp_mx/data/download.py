@@ -5,12 +5,12 @@ from __future__ import annotations
 import hashlib
 import logging
 import os
-import queue
 import re
 import shutil
 import tempfile
 import threading
 import time
+from concurrent import futures
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -127,7 +127,7 @@ def _download(
     for path in checksums:
         try:
             _until(ends, partial(puller.fetch, path, downloader=downloader))
-        except TimeoutError as error:
+        except (TimeoutError, futures.TimeoutError) as error:  # one since Python 3.11
             raise UserError(
                 f"{base}/{path} is not here after {LONGEST_SECONDS:,.0f} s: the server is too "
                 "slow; try later, or name a mirror with --from"
@@ -154,25 +154,18 @@ def _until(ends: float, job: Callable[[], Any]) -> None:
     """Do a job, for which a thread waits: a server that sends a byte now and then never ends it.
 
     Raises:
-        TimeoutError: it is not done at `ends`, of `time.monotonic`.
+        futures.TimeoutError: it is not done at `ends`, of `time.monotonic`.
     """
-    outcome: queue.SimpleQueue[Optional[BaseException]] = queue.SimpleQueue()
+    done: futures.Future[None] = futures.Future()
 
     def work() -> None:
         try:
-            job()
+            done.set_result(job())
         except BaseException as error:
-            outcome.put(error)
-        else:
-            outcome.put(None)
+            done.set_exception(error)
 
     threading.Thread(target=work, daemon=True).start()
-    try:
-        error = outcome.get(timeout=max(ends - time.monotonic(), 0.0))
-    except queue.Empty:
-        raise TimeoutError from None
-    if error is not None:
-        raise error
+    done.result(timeout=max(ends - time.monotonic(), 0.0))
 
 
 def _bound(response: Any, *_: Any, **__: Any) -> None:
