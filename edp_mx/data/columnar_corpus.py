@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, Dict, Iterator, List, Sequence, Set, Tuple
+from typing import Any, Dict, Iterable, Iterator, List, Sequence, Set, Tuple
 
 import numpy as np
 
@@ -116,6 +116,11 @@ def intents_of(utterances: Sequence[Utterance]) -> Set[str]:
 
 def lines_of(utterances: Sequence[Utterance]) -> Iterator[str]:
     """Yield lines of text with each token as often as it occurs; not in the spoken order."""
-    for token, count in token_counts(utterances).items():
+    yield from repeated(token_counts(utterances).items())
+
+
+def repeated(counts: Iterable[Tuple[str, int]]) -> Iterator[str]:
+    """Yield lines with each word as often as it was counted."""
+    for word, count in counts:
         for first in range(0, count, _PER_LINE):
-            yield " ".join([token] * min(_PER_LINE, count - first))
+            yield " ".join([word] * min(_PER_LINE, count - first))

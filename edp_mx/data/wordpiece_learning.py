@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import Any, Callable, Iterable, Iterator, List, Set, Tuple
+from typing import Any, Callable, Iterable, List, Set, Tuple
 
+from edp_mx.data.columnar_corpus import repeated
 from edp_mx.data.readers.assembly import split_tokens
 from edp_mx.errors import UserError
 
@@ -13,7 +14,6 @@ LONGEST_WORD = 200  # characters; a longer word is unknown as a whole
 Splitter = Callable[[str], List[str]]
 _MAX_DISTINCT = 2_000_000  # of words and of tokens that are held at a time
 _MAX_FED = 50_000_000  # words; the library counts pairs in 32 bits
-_PER_FEED = 1000
 
 
 def learn_pieces(
@@ -123,14 +123,7 @@ def _add_merges(
     )
     tokenizer = Tokenizer(WordPiece(unk_token="[UNK]"))
     tokenizer.pre_tokenizer = CharDelimiterSplit(" ")
-    tokenizer.train_from_iterator(_repeated(counts, share), trainer)
+    fewer = ((word, count // share) for word, count in counts.items())
+    tokenizer.train_from_iterator(repeated(fewer), trainer)
     ids = tokenizer.get_vocab()
     return tuple(sorted(ids, key=ids.__getitem__))
-
-
-def _repeated(counts: Counter[str], share: int) -> Iterator[str]:
-    """Yield lines with each word as often as it was counted, divided by `share`."""
-    for word, count in counts.items():
-        full, rest = divmod(count // share, _PER_FEED)
-        for repeats in [_PER_FEED] * full + [rest] * (rest > 0):
-            yield " ".join([word] * repeats)
