@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections import deque
 from concurrent.futures import ThreadPoolExecutor
-from typing import Callable, Deque, Dict, List, Sequence, Tuple, TypeVar
+from typing import Callable, Dict, List, Sequence, TypeVar
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -34,15 +33,11 @@ def in_threads(
     The others end with the call, so that none is left over at a fork or at exit. Whatever `work`
     raises in any thread is raised here.
     """
-    todo: Deque[Tuple[int, Item]] = deque(enumerate(items))
+    todo = iter(list(enumerate(items)))  # of a list, each thread takes the next without a lock
     results: Dict[int, Result] = {}
 
     def take_turns() -> None:
-        while True:
-            try:
-                index, item = todo.popleft()
-            except IndexError:
-                return
+        for index, item in todo:
             results[index] = work(item)
 
     others = min(threads, len(items)) - 1
