@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import io
 import json
-from typing import Any, List
+import math
+from typing import Any, BinaryIO, List
 
 import numpy as np
 
 _SIZE = 8  # bytes of the number of the text's bytes
+_NO_MESSAGE = (KeyError, IndexError, TypeError, ValueError, OverflowError, RecursionError)
 
 
 def encode(value: Any) -> bytes:
@@ -28,15 +31,13 @@ def decode(message: bytes) -> Any:
     Raises:
         ValueError: it was not written by `encode`.
     """
-    rest = memoryview(message)[_SIZE:]
-    end = int.from_bytes(message[:_SIZE], "little")
+    parts = io.BytesIO(message)
     try:
-        described = json.loads(bytes(rest[:end]))
-        parts = _Parts(rest[end:])
-        value = _built(described, parts)
-    except (KeyError, IndexError, TypeError, ValueError, RecursionError) as error:
+        size = int.from_bytes(parts.read(_SIZE), "little")
+        value = _built(json.loads(parts.read(size)), parts)
+    except _NO_MESSAGE as error:
         raise ValueError(f"not a message of a worker ({error})") from error
-    if parts.left:
+    if parts.read(1):
         raise ValueError("not a message of a worker (it is too long)")
     return value
 
@@ -62,20 +63,8 @@ def _described(value: Any, parts: List[bytes]) -> Any:
     raise TypeError(f"workers send each other plain values, not {kind.__name__}")
 
 
-class _Parts:
-    """The bytes behind the text, taken from the front."""
-
-    def __init__(self, left: memoryview) -> None:
-        self.left = left
-
-    def take(self, size: int) -> bytes:
-        taken, self.left = self.left[:size], self.left[size:]
-        if len(taken) != size:
-            raise ValueError("it is too short")
-        return bytes(taken)
-
-
-def _built(described: Any, parts: _Parts) -> Any:
+def _built(described: Any, parts: BinaryIO) -> Any:
+    """Return the value of a description; `parts` has the bytes of what comes next."""
     if isinstance(described, list):
         return [_built(item, parts) for item in described]
     if not isinstance(described, dict):
@@ -86,12 +75,17 @@ def _built(described: Any, parts: _Parts) -> Any:
     if kind == "dict":
         return dict(_built(held, parts))
     if kind == "bytes":
-        return parts.take(held)
+        return _taken(parts, held)
     dtype, shape = np.dtype(held[0]), held[1]
     if kind not in ("array", "number") or dtype.hasobject or min(shape, default=0) < 0:
         raise ValueError(f"{kind} of {dtype}")
-    size = dtype.itemsize
-    for length in shape:
-        size *= length
-    array = np.frombuffer(parts.take(size), dtype).reshape(shape)
+    size = math.prod([dtype.itemsize, *shape])
+    array = np.frombuffer(_taken(parts, size), dtype).reshape(shape)
     return array.copy() if kind == "array" else array[()]
+
+
+def _taken(parts: BinaryIO, size: int) -> bytes:
+    taken = parts.read(size)
+    if len(taken) != size:
+        raise ValueError("it is too short")
+    return taken
