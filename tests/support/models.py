@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import replace
+from types import SimpleNamespace
 
 import mxnet as mx
 import numpy as np
@@ -22,7 +23,7 @@ from edp_mx.models.gpt2.decoder import GPT2
 from edp_mx.models.gpt2.encoder import GPT2Encoder
 from edp_mx.models.lora import LoRA
 from edp_mx.tasks.intent_slot.model import IntentSlotModel
-from edp_mx.tasks.model import draw_values
+from edp_mx.tasks.model import draw_values, probabilities
 
 FAMILIES = ("clc", "bert", "gpt2")
 SIZES = {"num_words": 11, "num_pieces": 12, "num_characters": 9, "num_slots": 5, "num_intents": 3}
@@ -94,8 +95,14 @@ def with_heads(encoder, *, seed=3, num_slots=SIZES["num_slots"], num_intents=SIZ
 
 def predictions_of(model, batch):
     """The most likely intents and slots of a batch, with their probabilities."""
-    ((_, predictions),) = model.predict_each([batch])
-    return predictions
+    ((_, emissions, scores),) = model.outputs([batch])
+    slots, confidences = model.slot.crf.decode(emissions, batch.lengths)
+    return SimpleNamespace(
+        slots=slots,
+        slot_confidences=confidences,
+        intents=scores.argmax(axis=1),
+        intent_probabilities=probabilities(scores),
+    )
 
 
 def clc_and_corpus(*, size, dropout):

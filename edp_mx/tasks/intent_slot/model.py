@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Dict, Iterable, Iterator, List, NamedTuple, Sequence, Tuple
+from typing import Dict, Iterable, Iterator, Sequence, Tuple
 
 import mxnet as mx
 import numpy as np
@@ -21,19 +21,6 @@ from edp_mx.models.viterbi import best_tags
 from edp_mx.tasks.confidence import Confidence
 from edp_mx.tasks.intent_slot.task import Understanding, Understood, fit_length
 from edp_mx.tasks.model import Outputs, TaskModel, cross_entropy, probabilities
-
-
-class Predictions(NamedTuple):
-    """The predicted labels of a batch.
-
-    Shapes: slots, N arrays (T_n,) of tag ids · slot_confidences, N arrays (T_n,) of their
-    probabilities · intents (N,) · intent_probabilities (N, I).
-    """
-
-    slots: List[np.ndarray]
-    slot_confidences: List[np.ndarray]
-    intents: np.ndarray
-    intent_probabilities: np.ndarray
 
 
 class IntentSlotModel(TaskModel):
@@ -90,14 +77,6 @@ class IntentSlotModel(TaskModel):
         intent_losses = cross_entropy(intent_scores, batch.intents)  # (N,)
         return slot_losses + self.intent_weight * intent_losses
 
-    def predict_each(self, batches: Iterable[Batch]) -> Iterator[Tuple[Batch, Predictions]]:
-        """Yield each batch with its predictions; the next one is computed meanwhile."""
-        for batch, emissions, intent_scores in self.outputs(batches):
-            slots, slot_confidences = self.slot.crf.decode(emissions, batch.lengths)
-            intents = intent_scores.argmax(axis=1)  # (N,)
-            shares = probabilities(intent_scores / self.answering.temperature)  # (N, I)
-            yield batch, Predictions(slots, slot_confidences, intents, shares)
-
     def guesses_of(self, outputs: Iterable[Outputs]) -> Iterator[Understood]:
         chain = self.chain()
         for batch, emissions, intent_scores in outputs:
@@ -108,21 +87,17 @@ class IntentSlotModel(TaskModel):
     def answers(
         self, batches: Iterable[Batch], asked: Sequence[Utterance], vocabulary: Vocabulary
     ) -> Iterator[Tuple[int, Understanding]]:
-        for batch, predictions in self.predict_each(batches):
+        for batch, emissions, intent_scores in self.outputs(batches):
+            paths, sure = self.slot.crf.decode(emissions, batch.lengths)  # N arrays (T_n,) each
+            intents = intent_scores.argmax(axis=1).tolist()  # (N,)
+            shares = probabilities(intent_scores / self.answering.temperature)  # (N, I)
             for row, index in enumerate(batch.indices.tolist()):
-                yield index, self._understanding(asked[index], predictions, row, vocabulary)
-
-    def _understanding(
-        self, utterance: Utterance, predictions: Predictions, row: int, vocabulary: Vocabulary
-    ) -> Understanding:
-        intent = int(predictions.intents[row])
-        confidence = float(predictions.intent_probabilities[row, intent])
-        tags = balanced([vocabulary.slots[tag] for tag in predictions.slots[row]])
-        slots = fit_length(tags, len(utterance.tokens))
-        sure = predictions.slot_confidences[row]
-        label = self.answering.answer(vocabulary.intents[intent], confidence)
-        return Understanding(
-            Utterance(utterance.tokens, slots, label),
-            confidence,
-            tuple(float(sure[span.start : span.end].min()) for span in spans_of(slots)),
-        )
+                tokens, intent = asked[index].tokens, intents[row]
+                slots = fit_length(
+                    balanced([vocabulary.slots[tag] for tag in paths[row]]), len(tokens)
+                )
+                confidence = float(shares[row, intent])
+                label = self.answering.answer(vocabulary.intents[intent], confidence)
+                spans = [sure[row][span.start : span.end] for span in spans_of(slots)]
+                least = tuple(float(each.min()) for each in spans)
+                yield index, Understanding(Utterance(tokens, slots, label), confidence, least)
