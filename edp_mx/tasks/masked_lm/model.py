@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Dict, Iterable, Iterator, NamedTuple, Optional, Sequence, Tuple
+from typing import Dict, Iterable, Iterator, Optional, Sequence, Tuple
 
 import mxnet as mx
 import numpy as np
@@ -19,17 +19,6 @@ from edp_mx.tasks.model import TaskModel, probabilities, scores_of_losses
 
 SHOWN = 3  # pieces for each [MASK]
 _EVALUATION = 0x3B  # the use of the seed of masks here
-
-
-class Guessed(NamedTuple):
-    """The masked places of a batch, with the log-probabilities of all pieces at each.
-
-    Shapes: K places. log_probabilities (K, V) · true (K,), those of the true pieces.
-    """
-
-    masked: MaskedBatch
-    log_probabilities: mx.nd.NDArray
-    true: mx.nd.NDArray
 
 
 class MaskedLM(TaskModel):
@@ -63,11 +52,11 @@ class MaskedLM(TaskModel):
     def loss(self, batch: Batch) -> mx.nd.NDArray:
         """Return the sum of −ln p(true piece) over the masked places of each utterance, (N,)."""
         seed = int(mx.nd.random.randint(0, 2**31 - 1, shape=(1,)).asscalar())
-        return self._losses(self._guess(batch, np.random.default_rng(seed)))
+        return self._losses(batch, np.random.default_rng(seed))
 
     def forward(self, batch: Batch) -> Tuple[Optional[mx.nd.NDArray], mx.nd.NDArray]:
         """Return scores of two labels: all masked pieces are guessed, or not. Shapes: (N, 2)."""
-        return None, scores_of_losses(self._losses(self._guess(batch, _generator(batch))))
+        return None, scores_of_losses(self._losses(batch, _generator(batch)))
 
     def guesses(self, batches: Iterable[Batch]) -> Iterator[np.ndarray]:
         """Yield Σ −ln p(true piece), the numbers of right guesses and of places, (3,)."""
@@ -99,23 +88,27 @@ class MaskedLM(TaskModel):
                 fillings = tuple(tuple((names[i], float(p[i])) for i in best) for best, p in here)
                 yield index, Filled(asked[index].tokens, fillings)
 
-    def _guess(self, batch: Batch, generator: np.random.Generator) -> Guessed:
-        """Mask a batch and score all pieces at the masked places."""
+    def _guess(
+        self, batch: Batch, generator: np.random.Generator
+    ) -> Tuple[MaskedBatch, mx.nd.NDArray, mx.nd.NDArray]:
+        """Mask a batch; return the log-probabilities of all pieces at its K places, and the true.
+
+        Shapes: → (K, V), (K,).
+        """
         masked = mask(batch.pieces, self._maskable, generator=generator)
         inputs = batch.pieces._replace(pieces=masked.pieces)
         log_probabilities = mx.nd.log_softmax(self._scores(inputs, masked.places), axis=-1)
         targets = mx.nd.array(masked.targets, ctx=log_probabilities.context, dtype="int32")
-        return Guessed(masked, log_probabilities, mx.nd.pick(log_probabilities, targets))
+        return masked, log_probabilities, mx.nd.pick(log_probabilities, targets)
 
     def _scores(self, inputs: PieceInputs, places: np.ndarray) -> mx.nd.NDArray:
         """Return the scores of all pieces at some places. Shapes: (2, K) → (K, V)."""
         states, vectors = self.encoder.piece_states(inputs)  # (N, P, H), (V, H)
         return self.head(states, mx.nd.array(places, ctx=vectors.context, dtype="int32"), vectors)
 
-    @staticmethod
-    def _losses(guessed: Guessed) -> mx.nd.NDArray:
-        """Return the sum of the places' losses for each utterance, (N,)."""
-        masked, true = guessed.masked, guessed.true
+    def _losses(self, batch: Batch, generator: np.random.Generator) -> mx.nd.NDArray:
+        """Return the sum of the masked places' losses for each utterance, (N,)."""
+        masked, _, true = self._guess(batch, generator)
         is_of = np.arange(len(masked.lengths))[:, None] == masked.places[0]  # (N, K)
         return -mx.nd.dot(mx.nd.array(is_of * masked.counts, ctx=true.context), true)
 
