@@ -21,11 +21,10 @@ from edp_mx.runtime.files import read_bytes
 MOST_BYTES, MOST_NESTED = 2**27, 2**21  # of a text; lists and objects in it
 MOST_DEPTH, MOST_DIGITS = 100, 30
 _LONG_NUMBER = re.compile(rf"\d{{{MOST_DIGITS + 1}}}")
-_HALF = re.compile(  # of a surrogate pair, as an escape; where a backslash was escaped, nothing
+_HALF = re.compile(  # of a surrogate pair, as an escape, where no backslash is one itself
     r"\\u[dD][89abAB][0-9a-fA-F]{2}(?!\\u[dD][c-fC-F])"
     r"|(?<!\\u[dD][89abAB][0-9a-fA-F]{2})\\u[dD][c-fC-F]"
 )
-_SURROGATE = re.compile("[\ud800-\udfff]")  # a half in a text, which UTF-8 cannot hold
 
 
 class NotJSON(ValueError):
@@ -58,9 +57,12 @@ def parse_json(text: Union[str, bytes]) -> Any:
         raise NotJSON(f"{what} at column {error.colno}", error.lineno) from error
     except RecursionError as error:
         raise NotJSON("nested too deeply") from error
-    half = _HALF.search(text)
-    if half or nested > MOST_DEPTH:
-        _check(value, text.count("\n", 0, half.start()) + 1 if half else None)
+    half = _HALF.search(text.replace("\\\\", "  "))
+    if half:
+        line = text.count("\n", 0, half.start()) + 1
+        raise NotJSON("half a character, an escaped surrogate without its other half", line)
+    if nested > MOST_DEPTH:
+        _check_depth(value)
     return value
 
 
@@ -97,8 +99,8 @@ def _decoded(content: bytes) -> str:
         raise NotJSON(f"not UTF-8 text, byte {error.start}", line) from error
 
 
-def _check(value: Any, line: Optional[int]) -> None:
-    """Refuse values nested too deeply, and text that cannot be written again."""
+def _check_depth(value: Any) -> None:
+    """Refuse values nested too deeply."""
     level, depth = [value], 0
     while level:
         if depth > MOST_DEPTH:
@@ -106,12 +108,9 @@ def _check(value: Any, line: Optional[int]) -> None:
         inner: list = []
         for each in level:
             if isinstance(each, dict):
-                inner.extend(each)
                 inner.extend(each.values())
             elif isinstance(each, list):
                 inner.extend(each)
-            elif line and isinstance(each, str) and _SURROGATE.search(each):
-                raise NotJSON("half a character, an escaped surrogate without its other half", line)
         level, depth = inner, depth + 1
 
 

@@ -35,6 +35,7 @@ def test_what_is_json_is_read(text, value):
         ('{"a":' * 200 + "1" + "}" * 200, "nested more than 100 deep", None),
         ('[\n"\\ud800"]', "half a character", 2),
         ('{\n\n"\\udc00x": 1}', "half a character", 3),
+        ('"\\\\ud83d\\ude00"', "half a character", 1),  # behind an escaped backslash
         ("[1,\n" + "9" * 5000 + "]", "a number of 5000 digits", None),
         ("-" + "9" * 31, "a number of 32 digits", None),
         ("1e999", "more than a number can hold", None),
