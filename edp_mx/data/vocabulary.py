@@ -122,7 +122,7 @@ class Vocabulary:
                 tokenizer=tokenizer_from_json(value) if value.get("pieces") else None,
                 template=value.get("template"),
             )
-        except (KeyError, TypeError) as error:
+        except (KeyError, TypeError, ValueError) as error:
             raise UserError(f"the vocabulary file is incomplete or not ours ({error})") from error
 
     @classmethod
