@@ -58,8 +58,9 @@ def _take_width(tree: Dict[str, Any], run: Dict[str, Any]) -> None:
     theirs = run.get(section)
     width = theirs.get(key, {}).get(name) if isinstance(theirs, dict) else None
     ours = tree.setdefault(section, {})
-    if width is not None and isinstance(ours, dict) and not (ours.get(key) or {}).get("path"):
-        ours[key] = {**(ours.get(key) or {}), name: width}
+    own = (ours.get(key) or {}) if isinstance(ours, dict) else None
+    if width is not None and isinstance(own, dict) and not own.get("path"):
+        ours[key] = {**own, name: width}
 
 
 def _take_pieces(tree: Dict[str, Any]) -> None:
