@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import time
-from contextlib import closing, contextmanager
+from contextlib import closing
 from dataclasses import dataclass
 from functools import partial
 from itertools import islice
-from typing import Callable, Iterator, List, Optional, Sequence, TypeVar
+from typing import Any, Callable, Iterator, List, Optional, Sequence
 
 import mxnet as mx
 import numpy as np
@@ -24,8 +24,6 @@ from edp_mx.tasks.model import TaskModel
 from edp_mx.training.averaging import WeightAverage
 from edp_mx.training.config import TrainingConfig
 from edp_mx.training.step_groups import Ending, Pace, nobody_asks
-
-T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -160,7 +158,8 @@ class TrainingLoop:
         ending, ends = Ending(self.workers, self.is_asked), False
         made = prefetch(batches_of, islice(self.sampler.draws(epoch), step, None))
         bar = progress(made, f"epoch {epoch + 1}/{self.config.epochs}", all_steps - step)
-        with closing(made), _closing(iter(bar)) as told:
+        told: Any = iter(bar)  # a generator, with or without a bar
+        with closing(made), closing(told):
             while step < all_steps:
                 wanted = self.workers.broadcast(pace.stretch(step, all_steps - step))
                 count = self.permit(epoch, step, wanted)
@@ -202,12 +201,3 @@ class TrainingLoop:
         if self.average is not None:
             self.average.add(place)
         return released.loss
-
-
-@contextmanager
-def _closing(items: Iterator[T]) -> Iterator[Iterator[T]]:
-    """Close an iterator at the end, such as a progress bar's, if it can be closed."""
-    try:
-        yield items
-    finally:
-        getattr(items, "close", lambda: None)()
