@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Dict, Tuple
+from typing import TYPE_CHECKING
 
 import mxnet as mx
 from gluonnlp.model import BERTModel
-from mxnet import gluon
 
 if TYPE_CHECKING:
     from edp_mx.models.bert import BERTConfig
@@ -15,15 +14,12 @@ if TYPE_CHECKING:
 def settle_shapes(model: BERTModel, config: BERTConfig) -> None:
     """Set the shapes that GluonNLP would infer from a first batch: copying weights needs them."""
     hidden, intermediate = config.hidden_size, config.intermediate_size
-    shapes: Dict[gluon.Parameter, Tuple[int, ...]] = {}
     if hasattr(model, "pooler"):
-        shapes[model.pooler.weight] = (hidden, hidden)
+        model.pooler.weight.shape = (hidden, hidden)
     for cell in model.encoder.transformer_cells:
-        shapes[cell.proj.weight] = (hidden, hidden)
-        shapes[cell.ffn.ffn_1.weight] = (intermediate, hidden)
-        shapes[cell.ffn.ffn_2.weight] = (hidden, intermediate)
-    for parameter, shape in shapes.items():
-        parameter.shape = shape
+        cell.proj.weight.shape = (hidden, hidden)
+        cell.ffn.ffn_1.weight.shape = (intermediate, hidden)
+        cell.ffn.ffn_2.weight.shape = (hidden, intermediate)
 
 
 def lower_states(model: BERTModel, pieces, piece_lengths, *, num_layers: int):
