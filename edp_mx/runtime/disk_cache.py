@@ -64,5 +64,6 @@ def _place(folder: str, what: Any) -> Optional[Path]:
 
 def _evict(folder: Path) -> None:
     for path in folder.iterdir():
-        if time.time() - path.stat().st_mtime > MOST_DAYS * 86_400:
-            path.unlink()
+        with suppress(OSError):  # another process was faster, or it is no file
+            if time.time() - path.stat().st_mtime > MOST_DAYS * 86_400:
+                path.unlink()
