@@ -87,17 +87,11 @@ def score_frequencies(references: Sequence[Utterance], tokenizer: Tokenizer) -> 
 
     All ordinary pieces of the references count as places.
     """
-    counts = _piece_counts(references, tokenizer)  # (V,)
+    counts = np.zeros(len(tokenizer), np.int64)  # (V,)
+    for token, count in token_counts(references).items():
+        np.add.at(counts, tokenizer.ids(token), count)
     counts[list(tokenizer.special_ids)] = 0
     return score_places([guessed_by_frequency(counts)])
-
-
-def _piece_counts(utterances: Sequence[Utterance], tokenizer: Tokenizer) -> np.ndarray:
-    """Count the occurrences of each piece, (V,)."""
-    counts = np.zeros(len(tokenizer), np.int64)
-    for token, count in token_counts(utterances).items():
-        np.add.at(counts, tokenizer.ids(token), count)
-    return counts
 
 
 class MaskedLanguageModelling(PieceGuessing):
