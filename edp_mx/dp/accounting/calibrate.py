@@ -13,7 +13,7 @@ from edp_mx.dp.accounting.choices import check_rate
 from edp_mx.dp.accounting.decay import Decay
 from edp_mx.dp.accounting.events import Composition, Event
 from edp_mx.dp.accounting.lognumber import LogNumber, log_of
-from edp_mx.dp.accounting.zcdp import log_epsilon_exact, log_epsilon_gdp_clt, log_rho_of, log_rho_rf
+from edp_mx.dp.accounting.zcdp import log_epsilon_exact, log_epsilon_gdp_clt, log_rho_of
 from edp_mx.errors import UserError
 
 SAFETY = 1e-10  # relative, on ρ: covers the rounding of the conversions
@@ -67,7 +67,8 @@ def calibrate_rf(steps: PlannedSteps) -> float:
             f"target_epsilon is {target_epsilon:g}, and other releases spend all of it; raise it"
         )
     log_rho += math.log(-math.expm1(spent_log_rho - log_rho))
-    log_z = 0.5 * (log_rho_rf(1.0, decay=steps.decay, epochs=steps.epochs) - log_rho + SAFETY)
+    planned = steps.decay.log_inverse_square_sum(steps.epochs) - math.log(2)  # log ρ at z₀ = 1
+    log_z = 0.5 * (planned - log_rho + SAFETY)
     z = LogNumber(log_z).value
     if z is None:
         raise UserError(

@@ -9,8 +9,7 @@ import numpy as np
 from scipy.optimize import brentq
 from scipy.special import erfcx, log_ndtr, ndtr, ndtri
 
-from edp_mx.dp.accounting.choices import check_delta, check_multiplier
-from edp_mx.dp.accounting.decay import Decay
+from edp_mx.dp.accounting.choices import check_delta
 from edp_mx.dp.accounting.events import Composition, Event
 from edp_mx.dp.accounting.lognumber import LARGEST_LOG, exp_of, log_of
 from edp_mx.errors import UserError
@@ -32,20 +31,6 @@ def log_rho_of(events: Iterable[Event]) -> float:
         for event in events
     ]
     return float(np.logaddexp.reduce(terms)) if terms else -math.inf
-
-
-def log_rho_rf(noise_multiplier: float, *, decay: Decay, epochs: int) -> float:
-    """Return log ρ of shuffled epochs in closed form: ρ = Σ_t d(t)⁻² / (2 z₀²), whatever the steps.
-
-    Valid where the batches of an epoch are disjoint and each record is in at most one of them. No
-    epochs give −inf, even with z₀ = 0, the effective multiplier.
-    """
-    check_multiplier(noise_multiplier)
-    if epochs < 0:
-        raise UserError(f"epochs is {epochs}; it must be 0 or more")
-    if epochs == 0:
-        return -math.inf
-    return decay.log_inverse_square_sum(epochs) - math.log(2) - 2 * log_of(noise_multiplier)
 
 
 def log_epsilon_simple(log_rho: float, delta: float) -> float:

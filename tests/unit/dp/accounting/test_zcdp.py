@@ -19,7 +19,6 @@ from edp_mx.dp.accounting.zcdp import (
     log_epsilon_renyi,
     log_epsilon_simple,
     log_rho_of,
-    log_rho_rf,
     log_rho_simple,
     yu_rs_of_steps,
 )
@@ -38,7 +37,7 @@ def rho_of(case):
     inputs = case["inputs"]
     decay = Decay(inputs["decay"], inputs["tau"])
     assert inputs["t0"] == 0
-    return log_rho_rf(inputs["z0"], decay=decay, epochs=inputs["epochs"])
+    return decay.log_inverse_square_sum(inputs["epochs"]) - math.log(2 * inputs["z0"] ** 2)
 
 
 def log_rho(multipliers):
@@ -124,8 +123,6 @@ def test_delta_one_permits_everything(conversion):
 
 
 def test_no_epochs_cost_nothing_and_no_noise_everything():
-    assert log_rho_rf(0.0, decay=Decay(), epochs=0) == -math.inf
-    assert log_rho_rf(0.0, decay=Decay(), epochs=1) == math.inf
     assert log_rho([]) == -math.inf
     assert log_rho([1.0, 0.0]) == math.inf
 
@@ -134,19 +131,6 @@ def test_no_epochs_cost_nothing_and_no_noise_everything():
 @pytest.mark.parametrize("delta", [0.0, -0.1, 1.1, math.nan])
 def test_impossible_deltas_are_refused(conversion, delta):
     one_sentence("delta", conversion, 0.0, delta)
-
-
-@pytest.mark.parametrize(
-    "z, epochs, words",
-    [
-        (-1.0, 1, "multiplier"),
-        (math.nan, 1, "multiplier"),
-        (math.inf, 1, "multiplier"),
-        (1.0, -1, "epochs"),
-    ],
-)
-def test_impossible_multipliers_and_epochs_are_refused(z, epochs, words):
-    one_sentence(words, log_rho_rf, z, decay=Decay(), epochs=epochs)
 
 
 def test_heuristic_admits_where_it_does_not_apply():
