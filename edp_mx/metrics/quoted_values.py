@@ -86,13 +86,7 @@ def count_slot_errors(prompts: Sequence[str], texts: Sequence[str]) -> SlotError
 
 def _stands_in(words: str, text: str) -> bool:
     """Whether no letter, digit or underscore touches the words somewhere in a text."""
-    at = text.find(words)
-    while at >= 0:
-        around = text[max(at - 1, 0) : at] + text[at + len(words) : at + len(words) + 1]
-        if not any(each.isalnum() or each == "_" for each in around):
-            return True
-        at = text.find(words, at + 1)
-    return False
+    return re.search(rf"(?<!\w){re.escape(words)}(?!\w)", text) is not None
 
 
 def _folded(text: str) -> str:
