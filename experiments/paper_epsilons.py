@@ -10,10 +10,8 @@ import sys
 from pathlib import Path
 from typing import Iterator, List, NamedTuple, Sequence
 
-from edp_mx.data.config import PUBLIC_CORPORA
 from edp_mx.dp.accounting.accountants import count_claimed
 from edp_mx.dp.accounting.bound import Bound
-from edp_mx.dp.accounting.choices import choose_delta
 from edp_mx.dp.accounting.counting import as_published, count_as_published, count_what_holds
 from edp_mx.dp.accounting.events import Composition
 from edp_mx.dp.accounting.plan import Plan
@@ -22,7 +20,7 @@ from edp_mx.reports.table import render_table
 from edp_mx.runtime.files import write_text
 from experiments.command import main
 from experiments.tables.paper import DECAY_RATES, TABLE_1, name_of
-from experiments.tables.paper_point import LARGEST, SMALLEST, TOLERANCE, paper_point
+from experiments.tables.paper_point import LARGEST, SMALLEST, TOLERANCE, delta_of, paper_point
 
 MODELS = tuple(each.upper() for each in TABLE_1)
 EPOCHS = (50, 40, 30, 20, 10)  # T, largest first
@@ -129,13 +127,11 @@ def _rows_of(model: str) -> List[Row]:
 def _with_epochs(model: str, epochs: int) -> Iterator[Row]:
     """Yield the rows that T epochs can reproduce with a z₀ inside of the range searched."""
     for corpus, row in TABLE_1[model.lower()].items():
-        is_public = corpus in PUBLIC_CORPORA
-        delta = choose_delta(num_examples=1, delta_mode="paper", corpus_is_public=is_public)
         for kind, change in row.changes.items():
             point = paper_point(model.lower(), corpus, kind, epochs=epochs)
             assert point is not None
             z = min(max(point.noise_multiplier, SMALLEST), LARGEST)
-            plan = Plan(RELEASE, z, point.decay, epochs, delta=delta)
+            plan = Plan(RELEASE, z, point.decay, epochs, delta=delta_of(corpus))
             found = Row(model, name_of(corpus), change.log10_epsilon, plan)
             if abs(found.as_published - found.paper) <= TOLERANCE:
                 yield found

@@ -7,7 +7,14 @@ from numbers import Integral, Real
 from typing import Any, Callable, Optional, Tuple, TypeVar, cast
 
 from edp_mx.dp.accounting.budget import refuse_blind_budget
-from edp_mx.dp.accounting.choices import check_choice, check_count, check_rate, choose_delta
+from edp_mx.dp.accounting.choices import (
+    PAPER_INTERNAL,
+    PAPER_PUBLIC,
+    check_choice,
+    check_count,
+    check_rate,
+    choose_delta,
+)
 from edp_mx.dp.accounting.config import NoiseConfig, PrivacyConfig
 from edp_mx.dp.accounting.coverage import PRIVATE_INPUTS
 from edp_mx.dp.accounting.decay import Decay
@@ -96,15 +103,12 @@ def _release_of(privacy: PrivacyConfig, sizes: Sizes, num_workers: int) -> Optio
 
 
 def _delta_of(privacy: PrivacyConfig, sizes: Sizes, *, corpus_is_public: bool) -> float:
-    n, delta, mode = sizes.num_units, privacy.delta, privacy.delta_mode
-    if n is None and delta is None and mode != "paper":
+    if privacy.delta_mode == "paper":
+        return PAPER_PUBLIC if corpus_is_public else PAPER_INTERNAL
+    n, delta = sizes.num_units, privacy.delta
+    if n is None and delta is None:
         raise UserError("give delta, or the number of examples n, from which 1/(2n) follows")
-    return choose_delta(
-        num_examples=1 if n is None else n,
-        delta=delta,
-        delta_mode=mode,
-        corpus_is_public=corpus_is_public,
-    )
+    return choose_delta(num_examples=1 if n is None else n, delta=delta)
 
 
 def _of_plain_numbers(function: Function) -> Function:

@@ -6,7 +6,7 @@ import math
 from typing import List, NamedTuple, Optional
 
 from edp_mx.data.config import PUBLIC_CORPORA
-from edp_mx.dp.accounting.choices import choose_delta
+from edp_mx.dp.accounting.choices import PAPER_INTERNAL, PAPER_PUBLIC
 from edp_mx.dp.accounting.decay import Decay
 from edp_mx.dp.accounting.zcdp import log_rho_simple
 from experiments.tables.paper import DECAY_RATES, TABLE_1
@@ -20,6 +20,11 @@ class Point(NamedTuple):
 
     noise_multiplier: float
     decay: Decay
+
+
+def delta_of(corpus: str) -> float:
+    """Return the paper's δ for a corpus."""
+    return PAPER_PUBLIC if corpus in PUBLIC_CORPORA else PAPER_INTERNAL
 
 
 def log10_epsilon_of(family: str, corpus: str, decay: str) -> Optional[float]:
@@ -59,9 +64,6 @@ def noise_multiplier_for(log10_epsilon: float, decay: Decay, *, corpus: str, epo
 
     Source: eDP-SGD, section 4; docs/privacy.md, section 4.
     """
-    delta = choose_delta(
-        num_examples=1, delta_mode="paper", corpus_is_public=corpus in PUBLIC_CORPORA
-    )
-    log_rho = log_rho_simple(log10_epsilon * math.log(10), delta)
+    log_rho = log_rho_simple(log10_epsilon * math.log(10), delta_of(corpus))
     log_z = 0.5 * (decay.log_inverse_square_sum(epochs) - math.log(2) - log_rho)
     return float(f"{math.exp(log_z):.3g}")

@@ -61,36 +61,17 @@ def check_count(value: int, name: str, *, least: int = 0, most: int = MOST_COUNT
         raise UserError(f"{name} is {value!r}; it must be a whole number from {least} to {most:,}")
 
 
-def choose_delta(
-    *,
-    num_examples: int,
-    delta: Optional[float] = None,
-    delta_mode: str = "default",
-    corpus_is_public: bool = True,
-) -> float:
-    """Return δ for a corpus of n records.
-
-    Args:
-        delta: a value of one's own, with mode default or value.
-        delta_mode: default (`delta` if given, else 1 / (2n)), value (`delta`), or paper.
-        corpus_is_public: which of the paper's two values: 5e-4 (public) or 5e-5 (internal).
+def choose_delta(*, num_examples: int, delta: Optional[float] = None) -> float:
+    """Return δ for a corpus of n records: the given one, else 1 / (2n).
 
     Raises:
-        UserError: δ ≥ 1/n, which permits publishing a record outright (only paper mode may); or
-            arguments that contradict each other.
+        UserError: δ ≥ 1/n, which permits publishing a record outright.
 
     Source: docs/privacy.md, section 7.
     """
-    check_choice("delta_mode", delta_mode, MODES)
     if num_examples < 1:
         raise UserError(f"num_examples is {num_examples}; privacy needs at least one example")
-    if delta_mode == "paper":
-        if delta is not None:
-            raise UserError("delta and delta_mode: paper exclude each other; leave one out")
-        return PAPER_PUBLIC if corpus_is_public else PAPER_INTERNAL
     if delta is None:
-        if delta_mode == "value":
-            raise UserError("delta_mode is value but delta is missing; give it")
         return 0.5 / num_examples
     check_rate(delta, "delta", is_open=True)
     check_delta(delta)

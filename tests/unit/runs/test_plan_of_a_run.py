@@ -137,6 +137,7 @@ def test_lengths_refuse_a_target_too(tmp_path):
         (["mechanism=none", "target_epsilon=3"], "target_epsilon must be left out"),
         (["mechanism=none", "max_epsilon=3"], "max_epsilon must be left out"),
         (["noise_multiplier=1", "target_epsilon=3"], "target_epsilon exclude each other"),
+        (["delta=1e-6", "delta_mode=paper"], "delta_mode: paper exclude each other"),
     ],
 )
 def test_what_contradicts_itself_is_refused(configured, settings, message):

@@ -8,7 +8,7 @@ import pytest
 from support import releases
 from support.refusals import one_sentence
 
-from edp_mx.dp.accounting.choices import choose_delta
+from edp_mx.dp.accounting.choices import PAPER_PUBLIC, choose_delta
 from edp_mx.dp.accounting.coverage import PRIVATE_INPUTS
 from edp_mx.dp.accounting.decay import Decay
 from edp_mx.dp.accounting.events import Event
@@ -21,22 +21,15 @@ release_with = partial(
 )
 
 
-def report(
-    *, num_examples=1000, delta=None, delta_mode="default", corpus_is_public=True, **changes
-):
+def report(*, num_examples=1000, delta=None, is_papers=False, **changes):
     """A run that has nothing against it, but for `changes`."""
     values = {"release": release_with(), "noise_multiplier": 8.0, "decay": Decay("linear", 0.5),
               "epochs": 5, "steps_per_epoch": 7}  # fmt: skip
-    chosen = choose_delta(
-        num_examples=num_examples,
-        delta=delta,
-        delta_mode=delta_mode,
-        corpus_is_public=corpus_is_public,
-    )
+    chosen = PAPER_PUBLIC if is_papers else choose_delta(num_examples=num_examples, delta=delta)
     plan = Plan(
         num_records=num_examples,
         delta=chosen,
-        delta_mode=delta_mode if delta is None else "value",
+        delta_mode="paper" if is_papers else "default" if delta is None else "value",
         **{**values, **changes},
     )
     return guarantee(plan)
@@ -105,10 +98,7 @@ def test_no_steps_cost_nothing(nothing):
     [
         ({}, 5e-4, "default"),
         ({"delta": 1e-6}, 1e-6, "value"),
-        ({"delta": 1e-6, "delta_mode": "value"}, 1e-6, "value"),
-        ({"delta_mode": "paper"}, 5e-4, "paper"),
-        ({"delta_mode": "paper", "corpus_is_public": False}, 5e-5, "paper"),
-        ({"delta_mode": "paper", "num_examples": 50_000}, 5e-4, "paper"),
+        ({"is_papers": True, "num_examples": 50_000}, 5e-4, "paper"),
     ],
 )
 def test_delta(changes, delta, mode):
@@ -118,7 +108,7 @@ def test_delta(changes, delta, mode):
 
 def test_the_papers_delta_is_warned_of():
     words = "permits publishing one utterance outright"
-    assert any(words in text for text in report(delta_mode="paper", num_examples=4000).warnings)
+    assert any(words in text for text in report(is_papers=True, num_examples=4000).warnings)
     assert not any(words in text for text in report().warnings)
 
 
@@ -132,9 +122,6 @@ def test_steep_decay_is_warned_of():
     [
         ({"delta": 1e-3}, "1/n"),
         ({"delta": 0.0}, "delta"),
-        ({"delta_mode": "value"}, "missing"),
-        ({"delta": 1e-6, "delta_mode": "paper"}, "exclude"),
-        ({"delta_mode": "large"}, "delta_mode"),
         ({"num_examples": 0}, "num_examples"),
     ],
 )
