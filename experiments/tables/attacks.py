@@ -98,7 +98,7 @@ def make(
         if makes_again:
             want_runs(table)
         if is_read_only:
-            return attacks_not_made(table)
+            return attack_cells(table, trainings, Budget(runs=0))  # which permits none
         fill(table, trainings, budget, on_end)
         return attack_cells(table, trainings, budget, on_end)
 
@@ -161,15 +161,6 @@ def _attack(run: RunDirectory, options: List[str], trainings: Trainings, records
         return last_sentence(log_of(run))
     keep_whole(run, records)
     return ""
-
-
-def attacks_not_made(table: Table) -> List[str]:
-    """Return the attacks without a record, and their needs, as `attack_cells` does."""
-    here = runs_below(table.runs)
-    return lines_of(
-        (each.target, f"{_NAMES[each.name]}: {_obstacle(each, here) or 'not made yet'}")
-        for each in _lacking(table, here)
-    )
 
 
 def _lacking(table: Table, here: Dict[str, Path]) -> List[Attack]:

@@ -21,7 +21,7 @@ from edp_mx.runs.record import run_id
 from edp_mx.runs.run_directory import RunDirectory
 from edp_mx.runs.sweep.budget import Budget
 from edp_mx.runtime.structured import unstructure
-from experiments.tables.attacks import attack_cells, attacks_not_made, shadow_cells, want_runs
+from experiments.tables.attacks import attack_cells, shadow_cells, want_runs
 from experiments.tables.cells import Request, Table, cells_of
 from experiments.tables.fill import fill
 
@@ -108,7 +108,6 @@ def test_each_run_is_attacked_once_by_sgd_on_another_corpus(tmp_path, generator,
     spent = attack(hours=0.0)
     assert spent == ["atis_clc (sgd, edp_none), seed 1: the paper's attack: not made yet"]
     assert len(trainings.made) == 2
-    assert attacks_not_made(table) == spent
     (failed,) = attack()
     assert failed == "atis_clc (sgd), seed 1: the paper's attack: the shadow has diverged"
     assert len(trainings.made) == 4  # the first two are not made again
