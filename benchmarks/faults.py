@@ -44,6 +44,7 @@ CONFIGS = {
     "DP-SGD": (["dp_sgd"], [*NOISE, "privacy.chunk_size=16"]),
 }
 VICTIMS = ("worker 0", "worker 1", "both workers", "the launcher")
+WORKER = ["-m", "edp_mx", "train"]
 PATIENCE = 600  # seconds
 
 
@@ -63,6 +64,7 @@ class Chain:
     def __init__(self, folder: Path, mechanism: str, hosts: Any = None) -> None:
         self.mechanism, self.hosts = mechanism, hosts
         self.run, self._record = RunDirectory(folder / "run"), folder / "record"
+        self._record.mkdir()
         self._log = folder / "output"
         self._job: Optional[subprocess.Popen] = None
 
@@ -74,8 +76,8 @@ class Chain:
                  "--set", *SIZES, *settings]  # fmt: skip
         if (self.run.path / "environment.json").exists():
             words = ["--resume", str(self.run.path)]
-        worker = [sys.executable, str(ROOT / "benchmarks" / "faults_worker.py"), "train", *words]
-        path = os.pathsep.join([str(ROOT), str(ROOT / "benchmarks")])
+        worker = [sys.executable, *WORKER, *words]
+        path = os.pathsep.join([str(ROOT / "benchmarks" / "recorder"), str(ROOT)])
         environment = {"OMP_NUM_THREADS": "1", "PYTHONPATH": path,
                        "HOROVOD_GLOO_TIMEOUT_SECONDS": "300",
                        "EDP_MX_FAULTS_RECORD": str(self._record)}  # fmt: skip
@@ -155,7 +157,7 @@ class Chain:
         return f"epoch {int(epoch) + 1}, step {int(step) + 1}"
 
     def _file(self, rank: int) -> Path:
-        return Path(f"{self._record}.{rank}")
+        return self._record / f"{self.run.path.name}.{rank}"
 
 
 def _has_ended(process: psutil.Process) -> bool:
@@ -168,7 +170,7 @@ def _has_ended(process: psutil.Process) -> bool:
 
 def _rank(process: psutil.Process) -> Optional[int]:
     with suppress(psutil.Error):
-        if "faults_worker.py" in " ".join(process.cmdline()[:2]):
+        if process.cmdline()[1:4] == WORKER:
             return int(process.environ().get("HOROVOD_RANK", "0"))
     return None
 

@@ -154,7 +154,9 @@ class Place:
 
     def runs(self) -> List[Released]:
         found = [path.parent for path in self.folder.rglob("config.yaml")]
-        return [Released(RunDirectory(path), self.records / path.name) for path in sorted(found)]
+        return [
+            Released(RunDirectory(path), self.records / f"{path.name}.0") for path in sorted(found)
+        ]
 
     def look(self) -> None:
         """Each file is whole, and no ledger has lost a line."""

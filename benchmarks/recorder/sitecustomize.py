@@ -1,8 +1,8 @@
 """Keep a record of each step that is about to be released, in any process that starts Python here.
 
-faults_places.py puts this folder first in PYTHONPATH: the trainings of a sweep are started by the
-sweep, not by a program of ours. A line is `epoch step`, in
-`$EDP_MX_FAULTS_RECORD/<name of the run>`.
+faults.py and faults_places.py put this folder first in PYTHONPATH: trainings are started by a
+launcher or a sweep, not by a program of ours. A line is `epoch step`, in
+`$EDP_MX_FAULTS_RECORD/<name of the run>.<rank>`; the record says what the ledger must hold.
 """
 
 import importlib.abc
@@ -15,9 +15,9 @@ LOOP = "edp_mx.training.loop"
 
 
 def _record_of_this_run():  # type: ignore[no-untyped-def]
-    words = sys.argv
+    words, rank = sys.argv, os.environ.get("HOROVOD_RANK", "0")
     place = words[words.index("--resume" if "--resume" in words else "--run") + 1]
-    return Path(os.environ["EDP_MX_FAULTS_RECORD"], Path(place).name)
+    return Path(os.environ["EDP_MX_FAULTS_RECORD"], f"{Path(place).name}.{rank}")
 
 
 def _recording(loop):  # type: ignore[no-untyped-def]
