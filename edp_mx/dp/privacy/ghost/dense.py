@@ -39,12 +39,11 @@ def squared_norms(
     The Gram form ⟨A Aᵀ, G Gᵀ⟩ is taken where it needs fewer multiplications than the direct form
     ‖Gᵀ A‖², that is where T (p + d) < p d. `input_gram` is `gram(inputs)`, where layers share it.
 
-    Shapes: inputs (N, T, d) or (N, d) · gradients (N, T, p) or (N, p) · input_gram (N, T, T)
-    → (N,) float64.
+    Shapes: inputs (N, T, d) · gradients (N, T, p) · input_gram (N, T, T) → (N,) float64.
     Edge cases: exact to a relative 1e-5 or, where positions cancel, to 1e-7 of Σ_t ‖g_t‖ ‖a_t‖. Not
     finite where the example's inputs or gradients are not.
     """
-    inputs, gradients = _sequences(inputs), _sequences(gradients)
+    inputs, gradients = _readable(inputs), _readable(gradients)
     (_, num_positions, d), p = inputs.shape, gradients.shape[2]
     if num_positions * (p + (d if input_gram is None else 0)) >= p * d:
         if bias is not None:
@@ -62,8 +61,8 @@ def squared_norms(
 
 
 def bias_squared_norms(gradients: np.ndarray) -> np.ndarray:
-    """Return ‖Σ_t g_t‖² of each example. Shapes: (N, T, p) or (N, p) → (N,) float64."""
-    return explicit.squared_norms(_sequences(gradients).sum(axis=1, dtype=np.float64))
+    """Return ‖Σ_t g_t‖² of each example. Shapes: (N, T, p) → (N,) float64."""
+    return explicit.squared_norms(_readable(gradients).sum(axis=1, dtype=np.float64))
 
 
 def add_weight_sum(
@@ -74,10 +73,9 @@ def add_weight_sum(
     The narrower array is scaled, the other read in place. Where many positions have no gradient,
     like the padding of a batch, both are copied without these positions.
 
-    Shapes: total (p, d) · inputs (N, T, d) or (N, d) · gradients (N, T, p) or (N, p) ·
-    factors (N,).
+    Shapes: total (p, d) · inputs (N, T, d) · gradients (N, T, p) · factors (N,).
     """
-    inputs, gradients = _sequences(inputs), _sequences(gradients)
+    inputs, gradients = _readable(inputs), _readable(gradients)
     factors, inputs, gradients = explicit.contributing(factors, inputs, gradients)
     counts = gradients.any(axis=2)  # (n, T)
     if gradients.shape[2] <= inputs.shape[2]:
@@ -96,9 +94,8 @@ def gram(rows: np.ndarray) -> np.ndarray:
     return np.matmul(rows, np.swapaxes(rows, 1, 2))
 
 
-def _sequences(array: np.ndarray) -> np.ndarray:
-    """(N, d) as (N, 1, d), with vectors that BLAS reads: indexing can leave them scattered."""
-    array = array[:, None] if array.ndim == 2 else array
+def _readable(array: np.ndarray) -> np.ndarray:
+    """The array with vectors that BLAS reads: indexing can leave them scattered."""
     is_scattered = array.shape[2] > 1 and array.strides[2] != array.itemsize
     return np.ascontiguousarray(array) if is_scattered else array
 

@@ -42,10 +42,8 @@ def squared_norms(gradients: np.ndarray) -> np.ndarray:
 def sums_over_positions(gradients: np.ndarray) -> np.ndarray:
     """Return each example's gradient of a vector added at every position, such as a bias.
 
-    Shapes: (N, T, p) or (N, p), also as swapped views → (N, p) float64.
+    Shapes: (N, T, p), also as swapped views → (N, p) float64.
     """
-    if gradients.ndim == 2:
-        return gradients.astype(np.float64)
     num_examples, num_positions, size = gradients.shape
     sums = np.zeros((num_examples, size))
     for start in range(0, num_positions, SUM_BLOCK):
@@ -79,12 +77,10 @@ def contributing(factors: np.ndarray, *arrays: np.ndarray) -> Tuple[np.ndarray, 
 def gamma_gradients(inputs: np.ndarray, gradients: np.ndarray, *, eps: float) -> np.ndarray:
     """Return each example's gradient of a LayerNorm's scale γ: Σ_t g_t x̂_t.
 
-    Shapes: inputs, gradients (N, d) or (N, T, d), also as swapped views → (N, d) float64.
+    Shapes: inputs, gradients (N, T, d), also as swapped views → (N, d) float64.
 
     Source: Ba et al. 2016; MXNet's LayerNorm (biased variance, eps inside the root).
     """
-    if inputs.ndim == 2:
-        inputs, gradients = inputs[:, None], gradients[:, None]  # (N, 1, d)
     result = np.zeros((inputs.shape[0], inputs.shape[2]))  # (N, d)
     for start in range(0, inputs.shape[1], SUM_BLOCK):
         group = slice(start, start + SUM_BLOCK)

@@ -69,17 +69,6 @@ def test_groups_of_examples_change_nothing(shape, monkeypatch):
     np.testing.assert_allclose(dense.squared_norms(inputs, gradients), whole[0], rtol=1e-6)
 
 
-def test_a_plain_matrix_is_a_sequence_of_one():
-    plain = drawn(0, 6, 9), drawn(1, 6, 4)
-    sequence = [array[:, None] for array in plain]
-    found, expected = both(*plain), both(*sequence)
-    np.testing.assert_allclose(found, expected, rtol=1e-6)
-    totals = np.zeros((2, 4, 9), np.float32)
-    for total, (inputs, gradients) in zip(totals, (plain, sequence)):
-        dense.add_weight_sum(total, inputs, gradients, np.ones(6))
-    np.testing.assert_allclose(*totals, rtol=1e-6, atol=1e-6)
-
-
 def test_some_rows_of_a_weight():
     """Query, key and value: by a slice, or interleaved head by head; views or not."""
     inputs, gradients = draw((3, 6, 20, 24), swapped=(True, True))
