@@ -8,7 +8,7 @@ from typing import Any, Callable, Dict, List, Optional, Tuple
 
 from edp_mx.dp.accounting.bound import Bound
 from edp_mx.dp.accounting.calibrate import PlannedSteps, calibrate_poisson, calibrate_rf
-from edp_mx.dp.accounting.choices import NEIGHBOURS, check_choice
+from edp_mx.dp.accounting.choices import NEIGHBOURS
 from edp_mx.dp.accounting.events import Composition
 from edp_mx.dp.accounting.lognumber import LogNumber, log_of
 from edp_mx.dp.accounting.pld.interval import epsilon_poisson_pld, upper_epsilon_poisson_pld
@@ -127,12 +127,6 @@ ACCOUNTANTS: Dict[str, Accountant] = {
         ),
     )
 }
-
-
-def count_with(name: str, composition: Composition, *, delta: float) -> Bound:
-    """Return ε by the accountant of that name; refuse events of another sampler."""
-    check_choice("accountant", name, ACCOUNTANTS)
-    return ACCOUNTANTS[name].count(composition, delta=delta)
 
 
 def claimed_for(release: Release) -> Accountant:

@@ -6,7 +6,7 @@ from collections import Counter
 from dataclasses import replace
 from typing import Dict, Iterator, Sequence
 
-from edp_mx.dp.accounting.accountants import ACCOUNTANTS, count_claimed, count_with
+from edp_mx.dp.accounting.accountants import ACCOUNTANTS, count_claimed
 from edp_mx.dp.accounting.bound import Bound, unbounded
 from edp_mx.dp.accounting.coverage import (
     COARSE_GRID,
@@ -51,11 +51,11 @@ def count_as_published(plan: Plan, entries: Sequence[Entry]) -> Bound:
     given = [e for e in entries if e.noise_multiplier is not None and e.event.count]
     published = "" if plan.released.clips.is_mean else plan.released.draws.published
     if published:
-        bound = count_with(published, as_published(entries), delta=plan.delta)
+        bound = ACCOUNTANTS[published].count(as_published(entries), delta=plan.delta)
         reason = NOTHING_SAID if all(entry.noise_multiplier for entry in given) else NO_NOISE
     else:
         events = _epochs(plan, given)
-        bound = count_with("rf_zcdp", Composition("zero_out", events), delta=plan.delta)
+        bound = ACCOUNTANTS["rf_zcdp"].count(Composition("zero_out", events), delta=plan.delta)
         bound, reason = replace(bound, accountant=PAPER), NO_NOISE
     return replace(bound, reasons=(reason,)) if bound.epsilon.is_infinite else bound
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from support.releases import release_with
 
-from edp_mx.dp.accounting.accountants import count_with
+from edp_mx.dp.accounting.accountants import ACCOUNTANTS
 from edp_mx.dp.accounting.bound import unbounded
 from edp_mx.dp.accounting.counting import count_what_holds
 from edp_mx.dp.accounting.decay import Decay
@@ -70,7 +70,9 @@ def test_poisson_points_are_the_accountant_s():
     assert len(points) == 16 and (points[0].epochs, points[-1].epochs) == (1, 20)
     for point in (points[0], points[7], points[-1]):
         steps = [Event("poisson", 30 / (2 * math.sqrt(8)), 10 * point.epochs, 0.1)]
-        expected = count_with("poisson_pld", Composition("replace_in_mean", steps), delta=1e-5)
+        expected = ACCOUNTANTS["poisson_pld"].count(
+            Composition("replace_in_mean", steps), delta=1e-5
+        )
         assert point.holds.value == pytest.approx(expected.epsilon.value, rel=1e-9)
 
 
@@ -80,7 +82,7 @@ def test_what_the_scales_cost_is_in_the_first_point():
     points = curve_of(plan(3), [scales, *epochs])
     assert [point.epochs for point in points] == [1, 2, 3]
     events = Composition("replace_one", [scales.event, epochs[0].event])
-    assert points[0].holds == count_with("rf_exact", events, delta=1e-5).epsilon
+    assert points[0].holds == ACCOUNTANTS["rf_exact"].count(events, delta=1e-5).epsilon
     assert curve_of(plan(3), [scales]) == []
 
 

@@ -7,7 +7,7 @@ import pytest
 from support import releases
 from support.refusals import one_sentence
 
-from edp_mx.dp.accounting.accountants import ACCOUNTANTS, count_with
+from edp_mx.dp.accounting.accountants import ACCOUNTANTS
 from edp_mx.dp.accounting.counting import count_as_published, count_what_holds
 from edp_mx.dp.accounting.coverage import MASKS, SUMS
 from edp_mx.dp.accounting.decay import Decay
@@ -74,8 +74,8 @@ def test_the_guarantee_says_what_is_clipped(unit, name):
     assert by_ghost.holds == found.holds
     assert {MASKS, SUMS} == set(by_ghost.not_covered) - set(found.not_covered)
     steps = plan.composition(plan.entries())
-    assert found.holds.epsilon == count_with("poisson_pld", steps, delta=plan.delta).epsilon
-    rs = count_with("paper_rs", steps, delta=plan.delta)  # κ = 1: as given is as it is
+    assert found.holds.epsilon == ACCOUNTANTS["poisson_pld"].count(steps, delta=plan.delta).epsilon
+    rs = ACCOUNTANTS["paper_rs"].count(steps, delta=plan.delta)  # κ = 1: as given is as it is
     assert found.as_published.accountant == "paper_rs"
     assert found.as_published.epsilon == rs.epsilon and not ACCOUNTANTS["paper_rs"].is_bound
 
