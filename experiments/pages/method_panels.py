@@ -129,7 +129,7 @@ def roc_panels(attacks: Sequence[AttackRecord]) -> List[Panel]:
     curves = {}
     for each in attacks:
         lira = best_lira(each.success)
-        if each.roc is None:
+        if each.roc is None or each.chosen:  # as in the table
             continue
         for name, tpr in each.roc.tpr.items():
             key = (each.run, each.attack, LIRA if name == lira else name)
