@@ -77,6 +77,7 @@ def read(path: Path) -> Tuple[List[str], str]:
 def _row(record: Record, path: Path) -> List[str]:
     assert record.written is not None
     written, batch = record.written, value_of(record, "training.batch_size")
+    epsilon = record.holds.epsilon
     size = sum(layer["size"] for layer in read_json(path / "layers.json"))
     # Not the clock's, which depend on what else a machine does.
     seconds = (record.by_epoch or {}).get("processor_seconds", ())
@@ -86,10 +87,10 @@ def _row(record: Record, path: Path) -> List[str]:
         f"{record.n:,}",
         f"{record.steps * batch:,}",
         f"{size:,}",
-        "–" if record.mechanism == "none" else f"{record.holds.epsilon:.2f}",
+        "–" if record.mechanism == "none" else "∞" if epsilon is None else f"{epsilon:.2f}",
         f"{record.test['perplexity']:.1f}",
         *(f"{100 * written[key]:.1f}" for key in shares),
-        f"{sum(each or 0 for each in seconds) / 60:.0f}" if seconds else "–",
+        "–" if not seconds or None in seconds else f"{sum(seconds) / 60:.0f}",
     ]
 
 

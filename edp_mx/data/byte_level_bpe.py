@@ -8,7 +8,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar, Dict, Iterable, List, Mapping, Sequence, Tuple
 
-from edp_mx.data.readers.assembly import read_lines, split_tokens
+from edp_mx.data.readers.assembly import read_lines
+from edp_mx.data.tokenization import split_tokens
 from edp_mx.data.tokenizer import (
     BYTE_LEVEL,
     SETTINGS,

@@ -8,10 +8,10 @@ from typing import Any, Dict, Iterable, Iterator, List, Optional, Sequence
 
 from edp_mx.data.description import Description
 from edp_mx.data.labels import FROM, PRIVATE, PUBLIC
-from edp_mx.data.readers.assembly import split_tokens
 from edp_mx.data.readers.columns_config import ColumnsConfig
 from edp_mx.data.sources import named_utterances
 from edp_mx.data.text import lines_of
+from edp_mx.data.tokenization import split_tokens
 from edp_mx.data.utterance import Utterance
 from edp_mx.runtime.files import PathLike, write_json
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Optional, Tuple
 
-from edp_mx.data.readers.assembly import split_tokens
+from edp_mx.data.tokenization import split_tokens
 from edp_mx.data.tokenizer import Tokenizer
 from edp_mx.data.utterance import MASK, SEPARATOR
 

@@ -6,7 +6,7 @@ from collections import Counter
 from typing import Any, Callable, Iterable, List, Set, Tuple
 
 from edp_mx.data.columnar_corpus import repeated
-from edp_mx.data.readers.assembly import split_tokens
+from edp_mx.data.tokenization import split_tokens
 from edp_mx.errors import UserError
 
 SPECIAL_PIECES = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")

@@ -15,8 +15,8 @@ from edp_mx.dp.accounting.choices import (
     check_rate,
     choose_delta,
 )
-from edp_mx.dp.accounting.config import NoiseConfig, PrivacyConfig
-from edp_mx.dp.accounting.coverage import PRIVATE_INPUTS
+from edp_mx.dp.accounting.config import NoiseConfig, PrivacyConfig, ScaleRelease
+from edp_mx.dp.accounting.coverage import GRID_STEPS, LARGEST_NOISE, PRIVATE_INPUTS
 from edp_mx.dp.accounting.decay import Decay
 from edp_mx.dp.accounting.plan import Plan
 from edp_mx.dp.accounting.release import Release
@@ -24,6 +24,7 @@ from edp_mx.dp.accounting.samplers import Sizes, sizes_of
 from edp_mx.dp.accounting.target import calibrated
 from edp_mx.dp.accounting.units import UNITS
 from edp_mx.errors import UserError
+from edp_mx.runtime.settings import SettingError
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 NUMBERS = (
@@ -47,10 +48,13 @@ def plan_of(
         private_inputs: further inputs that reach the model without passing the mechanism.
 
     Raises:
-        UserError: δ is not given, nor n from which it follows, or is not below 1/n.
+        UserError: δ is not given, nor n from which it follows, or is not below 1/n; α is released
+            with too little noise.
     """
     found = {*private_inputs, *["layer_scales"] * (privacy.layer_scales == "first_batch")}
     is_released = privacy.layer_scales == "dp_release"
+    if is_released and privacy.noise.gaussian == "hardened":
+        _refuse_coarse(privacy.scale_release, num_workers)
     return Plan(
         release=_release_of(privacy, sizes, num_workers),
         noise_multiplier=privacy.noise_multiplier or 0.0,
@@ -70,6 +74,19 @@ def plan_of(
         seed_is_fixed=privacy.insecure_fixed_seed is not None,
         max_epsilon=privacy.max_epsilon,
     )
+
+
+def _refuse_coarse(release: ScaleRelease, num_workers: int) -> None:
+    """Refuse a release of α whose sums over all workers float32 cannot hold on the noise's grid."""
+    largest = release.share(0, num_workers=num_workers) * release.clip
+    steps = largest / release.worker_noise_stddev(num_workers) + LARGEST_NOISE
+    if num_workers * steps > GRID_STEPS:
+        raise SettingError(
+            "scale_release.micro_batches",
+            f"is {release.micro_batches:,}, too many beside noise_multiplier "
+            f"{release.noise_multiplier:g}: float32 cannot hold their sum on the grid of hardened "
+            "noise, so that no ε would hold; take fewer, or more noise",
+        )
 
 
 def settled(plan: Plan, target_epsilon: Optional[float], *, key: str = "target_epsilon") -> Plan:

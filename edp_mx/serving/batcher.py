@@ -113,11 +113,13 @@ class Batcher:
         try:
             asked = [each for question in batch for each in question.utterances]
             found = iter(predict(asked, **heard))
-            for question in batch:
-                question.answer.set_result([next(found) for _ in question.utterances])
+            answers = [[next(found) for _ in question.utterances] for question in batch]
         except Exception as error:
             if len(batch) == 1:
                 batch[0].answer.set_exception(error)
                 return
             for question in batch:
                 self._answer([question], predict)
+            return
+        for question, answer in zip(batch, answers):
+            question.answer.set_result(answer)

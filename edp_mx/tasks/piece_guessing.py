@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any, Callable, Dict, Iterable, Mapping, Optional, Sequence, Tuple
 
 import numpy as np
 
 from edp_mx.data.utterance import Utterance
+from edp_mx.runtime.structured import HUGE
 from edp_mx.tasks.task import Metric, Scores, Shortfall, Task
 
 if TYPE_CHECKING:
@@ -72,8 +74,14 @@ def of_all_places(guesses: Iterable[np.ndarray]) -> Tuple[float, float, int]:
     Shapes: guesses (3,) each: Σ −ln p(true piece), right guesses, and places.
     """
     loss, right, places = np.sum([np.zeros(3), *guesses], axis=0)
-    with np.errstate(over="ignore", invalid="ignore"):
-        return float(np.exp(loss / places)), float(right / places), int(places)
+    with np.errstate(invalid="ignore"):
+        return perplexity_of(loss, places), float(right / places), int(places)
+
+
+def perplexity_of(loss: float, places: float) -> float:
+    """Return exp of the mean loss, at most what a file may hold; NaN without places."""
+    with np.errstate(invalid="ignore"):
+        return float(np.exp(np.minimum(np.divide(loss, places), math.log(HUGE))))
 
 
 def guessed_by_frequency(counts: np.ndarray) -> np.ndarray:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gzip
 import os
-import re
 import zlib
 from itertools import count
 from pathlib import Path
@@ -13,6 +12,7 @@ from unicodedata import normalize
 
 from edp_mx.data.readers.columns_config import NONE, ColumnsConfig
 from edp_mx.data.readers.record_errors import RecordErrors, UnreadableRest
+from edp_mx.data.tokenization import split_tokens
 from edp_mx.data.utterance import Utterance
 from edp_mx.errors import UserError
 from edp_mx.metrics.spans import balanced
@@ -22,12 +22,6 @@ from edp_mx.runtime.limits import MOST_COUNTED
 Chunk = Tuple[str, Optional[str]]  # text, and its slot name, or None outside of all slots
 MOST_OF_A_LINE = 2**20  # bytes
 MOST_INFLATION, ALWAYS_READ = 100, 2**26  # times the size of a compressed file; bytes
-_BLANKS = re.compile(r"[ \t\r\n\f\v]+")  # not the no-break space: annotators left it inside tokens
-
-
-def split_tokens(line: str) -> List[str]:
-    """Return the tokens of a line, cut at ASCII blanks only."""
-    return [token for token in _BLANKS.split(line) if token]
 
 
 def most_of_a_line() -> int:
@@ -114,7 +108,7 @@ def tag_chunks(chunks: Iterable[Chunk]) -> Tuple[List[str], List[str]]:
     tokens: List[str] = []
     tags: List[str] = []
     for text, slot in chunks:
-        words = text.split()
+        words = split_tokens(text)
         tokens += words
         first, inside = ("O", "O") if slot is None else (f"B-{slot}", f"I-{slot}")
         tags += [first if at == 0 else inside for at in range(len(words))]

@@ -6,8 +6,9 @@ import re
 from pathlib import Path
 from typing import Any, Iterator
 
-from edp_mx.data.readers.assembly import Assembler, read_lines, split_tokens
+from edp_mx.data.readers.assembly import Assembler, read_lines
 from edp_mx.data.readers.format import Format, Sources
+from edp_mx.data.tokenization import split_tokens
 from edp_mx.data.utterance import Utterance
 from edp_mx.errors import UserError
 from edp_mx.runtime.json_text import json_of

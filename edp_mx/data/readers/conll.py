@@ -11,9 +11,10 @@ from functools import partial
 from pathlib import Path
 from typing import Dict, Iterator, List, Optional, Tuple
 
-from edp_mx.data.readers.assembly import Assembler, decoded, read_bytes_by_line, split_tokens
+from edp_mx.data.readers.assembly import Assembler, decoded, read_bytes_by_line
 from edp_mx.data.readers.columns_config import NONE
 from edp_mx.data.readers.format import Format, file_or_folder
+from edp_mx.data.tokenization import split_tokens
 from edp_mx.data.utterance import Utterance
 from edp_mx.errors import UserError
 

@@ -121,7 +121,7 @@ def file_or_folder(
         return found_one if found_one and is_one(path) else {}
     found: Dict[str, Path] = {}
     for suffix in suffixes:
-        for file in filter(is_one, sorted(path.glob(f"*{suffix}"))):
+        for file in filter(is_one, sorted(path.glob(f"[!.]*{suffix}"))):
             name = part_of(file) if part_of else file.name[: -len(suffix)]
             other = found.setdefault(name, file)
             if other != file:

@@ -31,7 +31,7 @@ def _find(path: Path) -> Sources:
         return single_file(path, ".csv")
     folds = sorted(path.glob("KFold_*/testset/csv/*.csv"), key=_fold_order)
     full = [p for p in (path / FULL_RELEASE, path / "AnnotatedData" / FULL_RELEASE) if p.is_file()]
-    return relative_sources(path, {"": folds or full[:1] or sorted(path.glob("*.csv"))})
+    return relative_sources(path, {"": folds or full[:1] or sorted(path.glob("[!.]*.csv"))})
 
 
 def _read(path: Path, assembler: Assembler, id_prefix: str) -> Iterator[Utterance]:

@@ -32,7 +32,7 @@ def _find(path: Path) -> Sources:
     if path.is_file():
         return single_file(path, _SUFFIX)
     found: Dict[str, List[Path]] = {}
-    for file in sorted(path.glob(f"*{_SUFFIX}")):
+    for file in sorted(path.glob(f"[!.]*{_SUFFIX}")):
         shard = _SHARD.fullmatch(file.name)
         found.setdefault(shard[1] if shard else file.name[: -len(_SUFFIX)], []).append(file)
     for files in found.values():

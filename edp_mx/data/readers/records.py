@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Any, Dict, Iterable, List, Mapping, Set, Tuple
 
-from edp_mx.data.readers.assembly import Assembler, Chunk, split_tokens, tag_chunks
+from edp_mx.data.readers.assembly import Assembler, Chunk, tag_chunks
 from edp_mx.data.readers.columns_config import NONE
 from edp_mx.data.readers.replies import LABEL, checked_tokens
 from edp_mx.data.readers.without_slots import decide_slots, refuse_slots_elsewhere
+from edp_mx.data.tokenization import split_tokens
 from edp_mx.data.utterance import Utterance, joined
 from edp_mx.errors import UserError
 from edp_mx.runtime.json_text import read_json
@@ -25,6 +26,7 @@ _USUAL: Dict[str, Tuple[str, ...]] = {
 }
 _NEEDED = (("text", "tokens"), ("intent",))  # one of each
 _SLOTS = ("slots", "spans")
+_MOST_KNOWN = 1000  # sets of keys
 
 
 class RecordReader:
@@ -53,9 +55,12 @@ class RecordReader:
             UserError: something that is needed, or that the settings name, is missing.
         """
         present = tuple(keys)
-        if present not in self._known:
-            self._known[present] = self._find_names(present, place)
-        return self._known[present]
+        known = self._known.get(present)
+        if known is None:
+            known = self._find_names(present, place)
+            if len(self._known) < _MOST_KNOWN:  # where each record has keys of its own
+                self._known[present] = known
+        return known
 
     def read(
         self, record: Mapping[str, Any], names: Mapping[str, str], *, id: str, place: str

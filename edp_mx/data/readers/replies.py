@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import List, Optional, Sequence
 
-from edp_mx.data.readers.assembly import Assembler, split_tokens
+from edp_mx.data.readers.assembly import Assembler
+from edp_mx.data.tokenization import split_tokens
 from edp_mx.data.utterance import MASK, REPLY, SEPARATOR, Utterance
 from edp_mx.errors import UserError
 

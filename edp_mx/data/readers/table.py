@@ -7,7 +7,13 @@ from itertools import chain
 from pathlib import Path
 from typing import Any, Dict, Iterator, List, Optional, Tuple
 
-from edp_mx.data.readers.assembly import Assembler, decoded, read_bytes_by_line, refuse_repeated
+from edp_mx.data.readers.assembly import (
+    Assembler,
+    decoded,
+    most_of_a_line,
+    read_bytes_by_line,
+    refuse_repeated,
+)
 from edp_mx.data.readers.format import Format, Sources, file_or_folder, first_line
 from edp_mx.data.readers.record_errors import RecordErrors, UnreadableRest
 from edp_mx.data.readers.records import RecordReader
@@ -56,6 +62,7 @@ def table_rows(
     first = next(lines, "")
     comma = ";" if ";" in first and "," not in first else ","
     delimiter = "\t" if ".tsv" in path.suffixes else comma
+    csv.field_size_limit(most_of_a_line())  # of the whole process: no cell is longer than a line
     rows = csv.reader(chain([first], lines), delimiter=delimiter, strict=True)
     header: List[str] = []
     while True:

@@ -6,8 +6,9 @@ from functools import partial
 from pathlib import Path
 from typing import Iterator
 
-from edp_mx.data.readers.assembly import Assembler, read_lines, split_tokens
+from edp_mx.data.readers.assembly import Assembler, read_lines
 from edp_mx.data.readers.format import Format, file_or_folder
+from edp_mx.data.tokenization import split_tokens
 from edp_mx.data.utterance import Utterance
 
 

@@ -7,8 +7,9 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import Iterator, List
 
-from edp_mx.data.readers.assembly import Assembler, read_lines, split_tokens
+from edp_mx.data.readers.assembly import Assembler, read_lines
 from edp_mx.data.readers.format import Format, Sources, sources_by_part
+from edp_mx.data.tokenization import split_tokens
 from edp_mx.data.utterance import Utterance
 from edp_mx.errors import UserError
 

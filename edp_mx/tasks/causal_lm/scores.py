@@ -11,7 +11,7 @@ import numpy as np
 from edp_mx.data.batching import Batch, PieceInputs
 from edp_mx.data.tokenizer import Tokenizer
 from edp_mx.data.utterance import REPLY, SEPARATOR, Utterance
-from edp_mx.tasks.piece_guessing import guessed_by_frequency, of_all_places
+from edp_mx.tasks.piece_guessing import guessed_by_frequency, of_all_places, perplexity_of
 
 
 @dataclass(frozen=True)
@@ -81,8 +81,7 @@ def score_pieces(guesses: Iterable[np.ndarray]) -> NextPieceScores:
     """Add up (4,) of each batch: Σ −ln p(true piece), right guesses, pieces and words."""
     found = np.sum([np.zeros(4), *guesses], axis=0)
     perplexity, accuracy, pieces = of_all_places([found[:3]])
-    with np.errstate(over="ignore", invalid="ignore"):
-        return NextPieceScores(perplexity, accuracy, pieces, float(np.exp(found[0] / found[3])))
+    return NextPieceScores(perplexity, accuracy, pieces, perplexity_of(found[0], found[3]))
 
 
 def score_frequencies(references: Sequence[Utterance], tokenizer: Tokenizer) -> NextPieceScores:

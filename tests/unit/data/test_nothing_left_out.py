@@ -49,6 +49,16 @@ LAYOUTS = {  # the files of a corpus in each layout
 }
 
 
+@pytest.mark.parametrize("layout", ["json_lines", "table", "conll", "e2e"])
+def test_hidden_files_are_none_of_a_corpus(tmp_path, layout):
+    for name, text in LAYOUTS[layout].items():
+        (tmp_path / name).write_text(text)
+    whole = read_utterances(tmp_path)
+    for name, text in LAYOUTS[layout].items():
+        (tmp_path / f".{name}").write_text(text)  # as an editor or a copy leaves behind
+    assert read_utterances(tmp_path) == whole
+
+
 def test_files_in_two_layouts_are_not_read_in_part(tmp_path):
     (tmp_path / "train.csv").write_text(TABLE)
     for part in ("valid", "test"):

@@ -1,10 +1,14 @@
 """How a text becomes tokens where a model is asked: as its corpus was cut."""
 
+import re
+
 import pytest
 
 from edp_mx.config import load_config
 from edp_mx.data.config import DataConfig
 from edp_mx.data.readers import read_utterances
+from edp_mx.data.readers.assembly import tag_chunks
+from edp_mx.data.tokenization import PATTERNS
 from edp_mx.runs.record import settings_of
 from edp_mx.runtime.settings import SettingError
 
@@ -23,6 +27,13 @@ ASKED = "What's open at 18:30, for $24?"
 def test_a_text_is_cut_as_the_corpus_was(corpus, tokenizer, tokens):
     assert DataConfig(corpus=corpus, tokenizer=tokenizer).tokens_of(ASKED) == tokens
     assert DataConfig(corpus=corpus, tokenizer=tokenizer).tokens_of(" \t") == []
+
+
+def test_a_no_break_space_stays_inside_a_token_wherever_a_text_is_cut():
+    text, tokens = "wake me at 10\u00a0am", ["wake", "me", "at", "10\u00a0am"]
+    assert DataConfig(corpus="mine").tokens_of(text) == tokens
+    assert tag_chunks([(text, None)])[0] == tokens
+    assert re.findall(PATTERNS["blanks"], text) == tokens
 
 
 def test_another_tokenizer_is_refused():

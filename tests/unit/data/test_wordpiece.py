@@ -13,7 +13,7 @@ from support.refusals import one_sentence
 
 from edp_mx.data import wordpiece_learning
 from edp_mx.data.readers import read_utterances
-from edp_mx.data.readers.assembly import split_tokens
+from edp_mx.data.tokenization import split_tokens
 from edp_mx.data.tokenizer import load_tokenizer
 from edp_mx.data.wordpiece import WordPiece
 from edp_mx.data.wordpiece_learning import SPECIAL_PIECES, learn_pieces

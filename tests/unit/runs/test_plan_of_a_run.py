@@ -105,6 +105,21 @@ def test_the_cost_of_alpha_is_in_the_target(configured, sampler):
     assert 3 * (1 - 1e-4) < guarantee(plan).holds.epsilon.value <= 3
 
 
+@pytest.mark.parametrize("count, is_held", [(7202, True), (7203, False)])
+def test_a_release_of_alpha_that_float32_cannot_hold_on_the_grid_is_refused(
+    configured, count, is_held
+):
+    """2 workers add up 2 (⌈m/2⌉ / 0.22 + 14) standard deviations, at most 2¹⁵ up to m = 7,202."""
+    release = f"scale_release={{noise_multiplier: 0.22, micro_batches: {count}}}"
+    hardened = configured("layer_scales=dp_release", release, "noise.gaussian=hardened")
+    plain = configured("layer_scales=dp_release", release, "noise.gaussian=plain")
+    assert planned(plain, "shuffle").scales_multiplier == 0.22
+    if is_held:
+        assert planned(hardened, "shuffle").scales_multiplier == 0.22
+    else:
+        one_sentence("float32 cannot hold their sum", planned, hardened, "shuffle")
+
+
 @pytest.mark.parametrize("key", ["target_epsilon", "max_epsilon"])
 def test_what_makes_epsilon_infinite_refuses_target_and_budget(configured, key):
     cases = {"vocabulary": ([], PRIVATE), "layer_scales": (["layer_scales=first_batch"], PUBLIC)}
