@@ -90,7 +90,7 @@ def _row(record: Record, path: Path) -> List[str]:
         "–" if record.mechanism == "none" else "∞" if epsilon is None else f"{epsilon:.2f}",
         f"{record.test['perplexity']:.1f}",
         *(f"{100 * written[key]:.1f}" for key in shares),
-        "–" if not seconds or None in seconds else f"{sum(seconds) / 60:.0f}",
+        f"{sum(filter(None, seconds)) / 60:.0f}" if seconds and None not in seconds else "–",
     ]
 
 

@@ -31,11 +31,12 @@ paper's N = 8 micro-batches, and from attacks on them. DP-SGD takes batches of 1
 from random weights or the pre-trained encoder.
 
 SER is the semantic error rate on the test part; lower is better. AUC is that of the paper's attack,
-and of the best of LiRA's variants, whose shadow models are trained by SGD; 50 is chance. TPR is the
-share of members that LiRA finds at a false-positive rate of 1 %; one that is not aligned lacks the
-variant that allows for runs less certain than the shadow models. Both log₁₀ ε are those of Table 1;
-the second would hold if α and the vocabulary were public. Means over runs, with the least and
-the largest in brackets; an AUC of one run is known to about ±1.7 points on ATIS and ±1 on SNIPS.
+and of the best of LiRA's variants, whose shadow models are trained by SGD; 50 is chance, and where
+nothing leaks the best of several lies a little above it. TPR is the share of members that LiRA
+finds at a false-positive rate of 1 %; one that is not aligned lacks the variant that allows for
+runs less certain than the shadow models. Both log₁₀ ε are those of Table 1; the second would hold
+if α and the vocabulary were public. Means over runs, with the least and the largest in brackets; an
+AUC of one run is known to about ±1.7 points on ATIS and ±1 on SNIPS.
 **Beaten by** names a run without privacy that has no more SER and of which no attack tells more:
 noise then bought nothing that fitting less closely would not have given, unless "(by chance)" says
 that all of it lies within what seeds differ by.

@@ -23,7 +23,7 @@ def test_quickstart(tmp_path, num_workers):
     assert privacy["holds"]["epsilon"] > 0 and "reason" not in privacy["holds"]
     assert results["sgd"]["ser"] < 0.2  # it learned: saying nothing right costs about 1
     assert results["edp_exponential"]["ser"] < 0.5
-    assert results["dp_sgd"]["ser"] < 0.6  # always the most frequent intent, no slots: above 0.9
+    assert results["dp_sgd"]["ser"] < 0.4  # always the most frequent intent, no slots: above 0.9
     assert 7.9 < read(run / "dp_sgd", "privacy")["holds"]["epsilon"] <= 8  # and outright
     table = result.stdout[result.stdout.rindex("| run ") :]
     for mechanism, scores in results.items():
