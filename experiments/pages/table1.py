@@ -28,10 +28,10 @@ EXPLANATION = (
     "paper's attack, by a shadow model on another corpus; LiRA's AUC is the largest of its "
     "variants', and its TPR the largest share of members that one of them finds at a "
     "false-positive rate of 1 %, both a little too large where nothing leaks; its shadow models "
-    "are trained by SGD, for all methods. One that is not aligned lacks the variant that allows for "
-    "runs less certain than the shadow models, which finds more where there is noise. Where fewer "
-    "runs were attacked than were trained, their number stands behind. An ε as published is the "
-    "paper's count with its δ; the one that holds is of what really ran. A letter behind an ε "
+    "are trained by SGD, for all methods. One that is not aligned lacks the variant that allows "
+    "for runs less certain than the shadow models, which finds more where there is noise. Where "
+    "fewer runs were attacked than were trained, their number stands behind. An ε as published is "
+    "the paper's count with its δ; the one that holds is of what really ran. A letter behind an ε "
     "leads to the condition without which it is ∞; behind ∞, to the reason."
 )
 
