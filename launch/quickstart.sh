@@ -9,13 +9,13 @@ export NP=${NP:-2}
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 . "$here/environment.sh"
 runs=$PWD/runs/quickstart-$(date +%Y%m%d-%H%M%S)
+[ -f checkpoints/minilm/model.safetensors ] || python -m edp_mx checkpoint fetch minilm
 echo "quickstart: training without privacy, $np workers"
 "$here/train.sh" "$root/configs/quickstart.yaml" --run "$runs/sgd"
 echo "quickstart: training with eDP-SGD, $np workers"
 "$here/train.sh" "$root/configs/quickstart.yaml" "$root/configs/mechanism/edp_calibrated.yaml" \
   --run "$runs/edp_exponential"
 echo "quickstart: training heads on a public encoder with DP-SGD at ε = 8, $np workers"
-[ -d checkpoints/minilm ] || python -m edp_mx checkpoint fetch minilm
 "$here/train.sh" "$root/configs/communication_bert.yaml" "$root/configs/recipe/quickstart.yaml" \
   --run "$runs/dp_sgd"
 echo

@@ -121,7 +121,7 @@ def _say(error: Exception, program: str) -> int:
     if known is not error:
         unforeseen.quiet_the_end()
         if os.environ.get(unforeseen.DEBUG) == "1":
-            traceback.print_exception(error)
+            traceback.print_exception(type(error), error, error.__traceback__)
         logging.getLogger(__name__).debug("what follows ended the command", exc_info=error)
     if os.environ.get("HOROVOD_RANK", "0") != "0":
         time.sleep(OTHERS_WAIT)

@@ -48,7 +48,7 @@ The same corpus, size and seed give the same bytes; the first n utterances do no
 
 examples:
   edp-mx data make communication --size 20000 --out data/communication
-  edp-mx data make health --size 1000000 --out data/health --seed 7
+  edp-mx data make health --size 1000000 --out data/health_7 --seed 7
 """
 FETCH_EXAMPLES = """\
 What comes is checked against SHA-256 checksums (dstc8, whose are not known: against the number of

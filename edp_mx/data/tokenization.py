@@ -12,12 +12,14 @@ Cut = Callable[[str], List[str]]  # makes tokens of a text
 
 # "what's", "18:30" and "$24" are words; a "?" behind one is a token of its own.
 WORD_OR_PUNCTUATION = re.compile(r"[$#]?\w+(?:['.,:/&-]\w+)*|[^\w\s]")
-# Not cut at the no-break space: annotators left it inside tokens.
-_NO_BLANKS = re.compile(r"[^ \t\r\n\f\v]+")
-split_tokens: Cut = _NO_BLANKS.findall  # the tokens of a line, cut at ASCII blanks only
-TOKENIZERS: Dict[str, Cut] = {"blanks": split_tokens, "punctuation": WORD_OR_PUNCTUATION.findall}
+# Words are cut at ASCII blanks alone: annotators left the no-break space inside of them. One that
+# stands for itself is no word, but fills a column that has a tag beside each.
+_COLUMN = re.compile(r"[^ \t\r\n\f\v]+")
+_WORD = re.compile(r"(?<![^ \t\r\n\f\v])[^\S \t\r\n\f\v]*\S[^ \t\r\n\f\v]*")
+split_tokens: Cut = _COLUMN.findall
+TOKENIZERS: Dict[str, Cut] = {"blanks": _WORD.findall, "punctuation": WORD_OR_PUNCTUATION.findall}
 # Expressions that find the same tokens, for programs outside this package.
-PATTERNS = {"blanks": _NO_BLANKS.pattern, "punctuation": WORD_OR_PUNCTUATION.pattern}
+PATTERNS = {"blanks": _WORD.pattern, "punctuation": WORD_OR_PUNCTUATION.pattern}
 
 
 def with_second(

@@ -53,7 +53,7 @@ def plan_of(
     """
     found = {*private_inputs, *["layer_scales"] * (privacy.layer_scales == "first_batch")}
     is_released = privacy.layer_scales == "dp_release"
-    if is_released and privacy.noise.gaussian == "hardened":
+    if is_released and privacy.mechanism != "none" and privacy.noise.gaussian == "hardened":
         _refuse_coarse(privacy.scale_release, num_workers)
     return Plan(
         release=_release_of(privacy, sizes, num_workers),
@@ -82,7 +82,7 @@ def _refuse_coarse(release: ScaleRelease, num_workers: int) -> None:
     steps = largest / release.worker_noise_stddev(num_workers) + LARGEST_NOISE
     if num_workers * steps > GRID_STEPS:
         raise SettingError(
-            "scale_release.micro_batches",
+            "privacy.scale_release.micro_batches",
             f"is {release.micro_batches:,}, too many beside noise_multiplier "
             f"{release.noise_multiplier:g}: float32 cannot hold their sum on the grid of hardened "
             "noise, so that no ε would hold; take fewer, or more noise",

@@ -46,7 +46,7 @@ def rows_on_run(run: RunDirectory, account: Optional[LedgerAccount] = None) -> L
     fingerprint = " of the key ".join(filter(None, (kept.get("digest"), kept.get("key"))))
     data = load_config(run.config).data
     rows = [
-        ("corpus", Path(data.path).name if data.path else str(data.corpus)),
+        ("corpus", Path(data.path).resolve().name if data.path else str(data.corpus)),
         ("fingerprint of the training part", fingerprint or "not written down"),
         ("trained", environment.started or "not written down"),
     ]

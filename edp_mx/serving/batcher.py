@@ -112,8 +112,9 @@ class Batcher:
         heard = {"heard": batch[0].heard} if batch and batch[0].heard else {}
         try:
             asked = [each for question in batch for each in question.utterances]
-            found = iter(predict(asked, **heard))
-            answers = [[next(found) for _ in question.utterances] for question in batch]
+            found = list(predict(asked, **heard))
+            if len(found) != len(asked):
+                raise RuntimeError(f"the model answered {len(found)} of {len(asked)} utterances")
         except Exception as error:
             if len(batch) == 1:
                 batch[0].answer.set_exception(error)
@@ -121,5 +122,6 @@ class Batcher:
             for question in batch:
                 self._answer([question], predict)
             return
-        for question, answer in zip(batch, answers):
-            question.answer.set_result(answer)
+        answers = iter(found)
+        for question in batch:
+            question.answer.set_result([next(answers) for _ in question.utterances])

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, Callable, Dict, Iterable, Mapping, Option
 import numpy as np
 
 from edp_mx.data.utterance import Utterance
-from edp_mx.runtime.structured import HUGE
 from edp_mx.tasks.task import Metric, Scores, Shortfall, Task
 
 if TYPE_CHECKING:
@@ -79,9 +78,9 @@ def of_all_places(guesses: Iterable[np.ndarray]) -> Tuple[float, float, int]:
 
 
 def perplexity_of(loss: float, places: float) -> float:
-    """Return exp of the mean loss, at most what a file may hold; NaN without places."""
+    """Return exp of the mean loss, at most 10¹⁵, as tables hold it; NaN without places."""
     with np.errstate(invalid="ignore"):
-        return float(np.exp(np.minimum(np.divide(loss, places), math.log(HUGE))))
+        return float(np.exp(np.minimum(np.divide(loss, places), math.log(1e15))))
 
 
 def guessed_by_frequency(counts: np.ndarray) -> np.ndarray:

@@ -147,7 +147,7 @@ def test_where_all_is_in_place_it_says_so_and_does_nothing():
     ({"NP": "two"}, "NP=two: the number of workers"),
     ({"NP": "0"}, "NP=0: the number of workers"),
     ({"NP": "2", "HOSTS": "host1"}, "write it as host1:slots"),
-    ({"NP": "7"}, "training.batch_size: 32 is not a multiple of 7 (7 workers)"),
+    ({"NP": "7"}, "training.batch_size: 64 is not a multiple of 7 (7 workers)"),
 ])  # fmt: skip
 def test_the_launcher_refuses_what_cannot_run(environment, message):
     result = subprocess.run(

@@ -34,7 +34,7 @@ def _find(path: Path) -> Sources:
     """A file, the folder itself, or its folders `train`, `dev` and `test`."""
     if _files_of(path):
         return {"": [(path, "")]}
-    folders = [found.parent for found in path.glob(f"*/{_FILES}")]
+    folders = [found.parent for found in path.glob(f"[!.]*/{_FILES}")]
     return sources_by_part({folder.name: folder for folder in folders})
 
 

@@ -62,7 +62,7 @@ def table_rows(
     first = next(lines, "")
     comma = ";" if ";" in first and "," not in first else ","
     delimiter = "\t" if ".tsv" in path.suffixes else comma
-    csv.field_size_limit(most_of_a_line())  # of the whole process: no cell is longer than a line
+    csv.field_size_limit(most_of_a_line())  # of the whole process
     rows = csv.reader(chain([first], lines), delimiter=delimiter, strict=True)
     header: List[str] = []
     while True:

@@ -21,7 +21,7 @@ def _find(path: Path) -> Sources:
     """Take the folder itself, or its folders `train`, `valid` and `test`."""
     if (path / TOKENS_FILE).is_file():
         return {"": [(path, "")]}
-    folders = [found.parent for found in path.glob(f"*/{TOKENS_FILE}")]
+    folders = [found.parent for found in path.glob(f"[!.]*/{TOKENS_FILE}")]
     return sources_by_part({folder.name: folder for folder in folders})
 
 

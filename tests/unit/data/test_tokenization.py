@@ -34,6 +34,8 @@ def test_a_no_break_space_stays_inside_a_token_wherever_a_text_is_cut():
     assert DataConfig(corpus="mine").tokens_of(text) == tokens
     assert tag_chunks([(text, None)])[0] == tokens
     assert re.findall(PATTERNS["blanks"], text) == tokens
+    assert DataConfig(corpus="mine").tokens_of("hello \u00a0 !") == ["hello", "!"]
+    assert tag_chunks([("hello \u00a0 !", None)])[0] == ["hello", "!"]
 
 
 def test_another_tokenizer_is_refused():
