@@ -126,12 +126,10 @@ def add_budget_hours(parser: argparse.ArgumentParser) -> None:
 def workers_of(arguments: argparse.Namespace, program: str) -> int:
     """Return the workers of each training of a program, which starts them itself."""
     refuse_in_job(f"{program} starts the workers itself")
-    workers = arguments.workers
-    if workers is None:
-        named = os.environ.get("NP") or "1"
-        if not (named.isascii() and named.isdigit()):
-            raise UserError(f"NP={named}: the number of workers must be a whole number, 1 or more")
-        workers = int(named)
+    named = os.environ.get("NP") or "1"
+    if arguments.workers is None and not named.isdecimal():
+        raise UserError(f"NP={named}: the number of workers must be a whole number, 1 or more")
+    workers = int(named) if arguments.workers is None else arguments.workers
     require_at_least(workers, 1, "--workers")
     require_at_least(arguments.workers_at_once, 1, "--workers-at-once")
     return workers
