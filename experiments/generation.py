@@ -81,6 +81,7 @@ def _row(record: Record, path: Path) -> List[str]:
     size = sum(layer["size"] for layer in read_json(path / "layers.json"))
     # Not the clock's, which depend on what else a machine does.
     seconds = (record.by_epoch or {}).get("processor_seconds", ())
+    known = [each for each in seconds if each is not None]
     shares = ("bleu", "rouge_l", "word_f1", "slot_error_rate")
     return [
         record.name,
@@ -90,7 +91,7 @@ def _row(record: Record, path: Path) -> List[str]:
         "–" if record.mechanism == "none" else "∞" if epsilon is None else f"{epsilon:.2f}",
         f"{record.test['perplexity']:.1f}",
         *(f"{100 * written[key]:.1f}" for key in shares),
-        f"{sum(filter(None, seconds)) / 60:.0f}" if seconds and None not in seconds else "–",
+        f"{sum(known) / 60:.0f}" if known and len(known) == len(seconds) else "–",
     ]
 
 

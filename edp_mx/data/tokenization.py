@@ -17,7 +17,8 @@ WORD_OR_PUNCTUATION = re.compile(r"[$#]?\w+(?:['.,:/&-]\w+)*|[^\w\s]")
 _COLUMN = re.compile(r"[^ \t\r\n\f\v]+")
 _WORD = re.compile(r"(?<![^ \t\r\n\f\v])[^\S \t\r\n\f\v]*\S[^ \t\r\n\f\v]*")
 split_tokens: Cut = _COLUMN.findall
-TOKENIZERS: Dict[str, Cut] = {"blanks": _WORD.findall, "punctuation": WORD_OR_PUNCTUATION.findall}
+split_words: Cut = _WORD.findall
+TOKENIZERS: Dict[str, Cut] = {"blanks": split_words, "punctuation": WORD_OR_PUNCTUATION.findall}
 # Expressions that find the same tokens, for programs outside this package.
 PATTERNS = {"blanks": _WORD.pattern, "punctuation": WORD_OR_PUNCTUATION.pattern}
 

@@ -16,7 +16,8 @@ from edp_mx.dp.accounting.choices import (
     choose_delta,
 )
 from edp_mx.dp.accounting.config import NoiseConfig, PrivacyConfig, ScaleRelease
-from edp_mx.dp.accounting.coverage import GRID_STEPS, LARGEST_NOISE, PRIVATE_INPUTS
+from edp_mx.dp.accounting.counting import grid_resolution
+from edp_mx.dp.accounting.coverage import PRIVATE_INPUTS
 from edp_mx.dp.accounting.decay import Decay
 from edp_mx.dp.accounting.plan import Plan
 from edp_mx.dp.accounting.release import Release
@@ -79,8 +80,7 @@ def plan_of(
 def _refuse_coarse(release: ScaleRelease, num_workers: int) -> None:
     """Refuse a release of α whose sums over all workers float32 cannot hold on the noise's grid."""
     largest = release.share(0, num_workers=num_workers) * release.clip
-    steps = largest / release.worker_noise_stddev(num_workers) + LARGEST_NOISE
-    if num_workers * steps > GRID_STEPS:
+    if release.worker_noise_stddev(num_workers) < grid_resolution(num_workers) * largest:
         raise SettingError(
             "privacy.scale_release.micro_batches",
             f"is {release.micro_batches:,}, too many beside noise_multiplier "

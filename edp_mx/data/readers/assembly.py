@@ -12,7 +12,7 @@ from unicodedata import normalize
 
 from edp_mx.data.readers.columns_config import NONE, ColumnsConfig
 from edp_mx.data.readers.record_errors import RecordErrors, UnreadableRest
-from edp_mx.data.tokenization import TOKENIZERS
+from edp_mx.data.tokenization import split_words
 from edp_mx.data.utterance import Utterance
 from edp_mx.errors import UserError
 from edp_mx.metrics.spans import balanced
@@ -108,7 +108,7 @@ def tag_chunks(chunks: Iterable[Chunk]) -> Tuple[List[str], List[str]]:
     tokens: List[str] = []
     tags: List[str] = []
     for text, slot in chunks:
-        words = TOKENIZERS["blanks"](text)
+        words = split_words(text)
         tokens += words
         first, inside = ("O", "O") if slot is None else (f"B-{slot}", f"I-{slot}")
         tags += [first if at == 0 else inside for at in range(len(words))]

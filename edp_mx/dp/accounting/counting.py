@@ -100,14 +100,19 @@ def least_noise_multiplier(plan: Plan) -> float:
 
 
 def _resolution(plan: Plan) -> float:
-    """The smallest noise of a worker, relative to the gradient that it is added to.
-
-    Hardened, all workers' sums together have at most as many steps of the grid as float32 holds:
-    workers · (1 / it + `LARGEST_NOISE`) ≤ `GRID_STEPS`.
-    """
+    """The smallest noise of a worker, relative to the gradient that it is added to."""
     if plan.gaussian == "plain" or plan.release is None:
         return RESOLUTION
-    room = GRID_STEPS / plan.release.num_workers - LARGEST_NOISE
+    return grid_resolution(plan.release.num_workers)
+
+
+def grid_resolution(num_workers: int) -> float:
+    """Return the smallest hardened noise of a worker, relative to what it is added to.
+
+    All workers' sums together have at most as many steps of the grid as float32 holds:
+    workers · (1 / it + `LARGEST_NOISE`) ≤ `GRID_STEPS`.
+    """
+    room = GRID_STEPS / num_workers - LARGEST_NOISE
     return 1 / room if room > 0 else float("inf")
 
 

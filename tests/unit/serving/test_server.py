@@ -322,6 +322,14 @@ def test_one_bad_question_spoils_no_other():
     assert found == {"first": ["first"], "a": ["a"], "b": ["b"], "crash": "a model that fails"}
 
 
+def test_a_model_with_too_few_answers_fails_that_question_alone():
+    model = Model()
+    batcher = Batcher(lambda: lambda asked: model(asked)[: len(asked) - asked.count(["few"])])
+    with pytest.raises(RuntimeError, match="the model answered 1 of 2 utterances"):
+        asyncio.run(batcher.ask([["few"], ["a"]], seconds=PATIENCE))
+    assert asyncio.run(batcher.ask([["b"]], seconds=PATIENCE))[0].tokens == ["b"]
+
+
 def test_a_model_that_cannot_be_loaded_is_said():
     def load():
         raise OSError("no weights")

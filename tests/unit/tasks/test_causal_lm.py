@@ -30,6 +30,7 @@ from edp_mx.errors import UserError
 from edp_mx.models.bert import BERTConfig
 from edp_mx.models.gpt2.config import GPT2Config
 from edp_mx.runs.build import encode_part, model_for
+from edp_mx.runtime.files import write_json
 from edp_mx.tasks.causal_lm.decoding import Decoding
 from edp_mx.tasks.causal_lm.model import CausalLM
 from edp_mx.tasks.causal_lm.scores import predicted, score_frequencies, score_pieces
@@ -240,3 +241,11 @@ def test_a_model_that_reads_both_ways_is_refused():
 def test_without_heads_there_is_nothing_to_train_but_the_network():
     with pytest.raises(UserError, match="a language model has no heads; set it to all or biases"):
         model_of(trained="heads")
+
+
+def test_a_perplexity_beyond_all_numbers_can_be_written_and_printed(tmp_path):
+    scores = score_pieces([np.array([8000.0, 0, 4, 2])])  # exp(2,000) a piece, exp(4,000) a word
+    assert scores.perplexity == pytest.approx(1e15) == scores.word_perplexity
+    write_json(tmp_path / "scores.json", scores.to_dict())
+    exact = score_pieces([np.array([4 * math.log(5.0), 0, 4, 2])])
+    assert (exact.perplexity, exact.word_perplexity) == pytest.approx((5.0, 25.0))
