@@ -134,15 +134,15 @@ def run_make(arguments: argparse.Namespace) -> int:
     if corpus not in STANDINS:
         raise UserError(f"no synthetic corpus {corpus!r}; there are {', '.join(STANDINS)}")
     refuse_foreign(folder, ("utterances.jsonl", "corpus.json", "README.md"))
-    facts = {"corpus": corpus, "size": arguments.size, "seed": arguments.seed}
+    facts = {"synthetic": True, "corpus": corpus, "size": arguments.size, "seed": arguments.seed}
     made_before = read_json(facts_file) if facts_file.exists() else {}
     if not (isinstance(made_before, dict) and facts.items() <= made_before.items()):
         refuse_filled(folder)  # only the same corpus is made again in its place
+    write_json(facts_file, facts)  # first: a killed call is repeated in the same folder
     made = make_utterances(corpus, size=arguments.size, seed=arguments.seed)
     bar = tqdm(made, corpus, arguments.size, unit=" utterances", unit_scale=True)
     write_json_lines(folder / "utterances.jsonl", (utterance.to_json() for utterance in bar))
     sha256 = sha256_of(folder / "utterances.jsonl")
-    write_json(facts_file, {"synthetic": True, **facts, "sha256": sha256})
     write_text(folder / "README.md", README.format(**facts, sha256=sha256))
     print(
         f"{folder / 'utterances.jsonl'}  {count_of(arguments.size, 'utterance')}  sha256 {sha256}"
