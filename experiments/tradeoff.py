@@ -59,7 +59,7 @@ def curves_of(family: str) -> List[Curve]:
         for unit, said in (("norm", "as norms"), ("largest", "÷ largest"))
     ]
     plain = [
-        _plain("stopped early", "training.epochs", (2, 4, 8), "after {} epochs"),
+        _plain("other epochs", "training.epochs", (2, 4, 8), "after {} epochs"),
         _plain("weight decay", "training.weight_decay", (1e-4, 1e-3), "λ = {}"),
         _plain("dropout", "model.dropout", DROPOUTS[family], "{} of the units"),
         _plain("smaller rate", "training.learning_rate", (rate / 4, rate / 16), "{}"),
@@ -142,7 +142,8 @@ def train(request: Request, cells: Sequence[Cell], arguments: argparse.Namespace
 def points_of(cells: Sequence[Cell]) -> Dict[Tuple[str, str], List[Point]]:
     """Return the measurements, by corpus and family, in the order of the curves.
 
-    All of a place are from one start: of several pre-trainings, that which most points have.
+    All of a place are from one start: of several pre-trainings, that which most points have. A
+    point with the runs of an earlier one, as of SGD after as many epochs, is left out.
     """
     every = [record for cell in cells for record in cell.trial.records]
     success = successes_of(collect_attacks([RECORDS]), every)
@@ -163,7 +164,9 @@ def points_of(cells: Sequence[Cell]) -> Dict[Tuple[str, str], List[Point]]:
             if alike:
                 best = min(alike, key=lambda each: (-_attacks(each, attacked), each.validation))
                 point = Point(curve.points[name].name, curve, entry_of(best.records, success))
-                found.setdefault(place, []).append(point)
+                earlier = found.setdefault(place, [])
+                if all(each.entry.records != point.entry.records for each in earlier):
+                    earlier.append(point)
     return found
 
 

@@ -18,21 +18,21 @@ from experiments.tables.query import Entry, Key
 HEADER = ("corpus", "method", "SER %", "MIA-AUC %", "ΔSER %", "ΔMIA %", "log₁₀ ε published",
           "log₁₀ ε that holds", "LiRA AUC %", "LiRA TPR %", "n", "runs")  # fmt: skip
 EXPLANATION = (
-    "In square brackets the paper's number; – is not measured yet. Of several runs, with other "
-    "seeds or the same, the mean, with the least and the largest in round brackets; one that "
-    "repeats another to the last digit counts once. ΔSER and ΔMIA are relative to SGD's mean on "
-    "the same corpus, but – for eDP-SGD where it differs from SGD in more than its privacy, as by "
-    "another pre-training. Behind ± stands by how much they differ by chance in 19 of 20 cases, "
-    "from how far the seeds of a row differ, over all rows of a model on a corpus where some have "
-    "several; a change within that says nothing and is grey on the page. MIA-AUC is that of the "
-    "paper's attack, by a shadow model on another corpus; LiRA's AUC is the largest of its "
-    "variants', and its TPR the largest share of members that one of them finds at a "
-    "false-positive rate of 1 %, both a little too large where nothing leaks; its shadow models "
-    "are trained by SGD, for all methods. One that is not aligned lacks the variant that allows "
-    "for runs less certain than the shadow models, which finds more where there is noise. Where "
-    "fewer runs were attacked than were trained, their number stands behind. An ε as published is "
-    "the paper's count with its δ; the one that holds is of what really ran. A letter behind an ε "
-    "leads to the condition without which it is ∞; behind ∞, to the reason."
+    "In square brackets the paper's number; – is not measured yet. Of several runs, the mean over "
+    "their seeds, each of which counts once, with the least and the largest run in round "
+    "brackets; one that repeats another to the last digit is left out. ΔSER and ΔMIA are relative "
+    "to SGD's mean on the same corpus, but – for eDP-SGD where it differs from SGD in more than "
+    "its privacy, as by another pre-training. Behind ± stands by how much they differ by chance "
+    "in 19 of 20 cases, from how far the seeds of a row differ, over all rows of a model on a "
+    "corpus where some have several; a change within that says nothing and is grey on the page. "
+    "MIA-AUC is that of the paper's attack, by a shadow model on another corpus; LiRA's AUC is "
+    "the largest of its variants', and its TPR the largest share of members that one of them "
+    "finds at a false-positive rate of 1 %, both a little too large where nothing leaks; its "
+    "shadow models are trained by SGD, for all methods. One that is not aligned lacks the variant "
+    "that allows for runs less certain than the shadow models, which finds more where there is "
+    "noise. Where fewer runs were attacked than were trained, their number stands behind. An ε as "
+    "published is the paper's count with its δ; the one that holds is of what really ran. A "
+    "letter behind an ε leads to the condition without which it is ∞; behind ∞, to the reason."
 )
 
 

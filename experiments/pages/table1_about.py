@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from itertools import product
-from typing import Iterator, List, Mapping
+from statistics import fmean
+from typing import Iterator, List, Mapping, Optional
 
 from edp_mx.data.synthetic.grammar import STANDINS
 from edp_mx.reports.report_parts import Part
@@ -14,6 +15,7 @@ from experiments.tables.paper import MODELS, PAPERS_CORPORA, name_of
 from experiments.tables.query import Entry, Key
 
 TITLE = "What this table is"
+CONVERGED = 0.05  # by this share SGD's SER on validation may fall in the last epoch
 
 
 def about(entries: Mapping[Key, Entry]) -> List[Part]:
@@ -27,7 +29,7 @@ def about(entries: Mapping[Key, Entry]) -> List[Part]:
     families = [each for each in FAMILIES if any(_records(like_the_papers, each))]
     points = [f"{each.upper()}: {_model(each, like_the_papers)}" for each in families]
     points += [_corpus(each, entries) for each in CORPORA if any(_records(entries, corpus=each))]
-    points += [f"Epochs: {_epochs(like_the_papers)}.", _runs(entries), *_noise(entries)]
+    points += [*_epochs(like_the_papers), _runs(entries), *_noise(entries)]
     return [Part(TITLE, points=points)]
 
 
@@ -61,14 +63,27 @@ def _corpus(corpus: str, entries: Mapping[Key, Entry]) -> str:
     return f"{name_of(corpus)}: {n} training utterances{made}; the paper: {papers}."
 
 
-def _epochs(entries: Mapping[Key, Entry]) -> str:
-    """How many the runs of each corpus have, family by family."""
-    said = []
+def _epochs(entries: Mapping[Key, Entry]) -> Iterator[str]:
+    """How many the runs of each corpus have, family by family, and where SGD still improves."""
+    said, falls = [], []
     for family, corpus in product(FAMILIES, CORPORA):
         found = {record.epochs for record in _records(entries, family, corpus)}
-        values = " or ".join(map(str, sorted(found)))
-        said += [f"{name_of(corpus)} ({family.upper()}) {values}"] * bool(found)
-    return ", ".join(said)
+        name = f"{name_of(corpus)} ({family.upper()})"
+        said += [f"{name} {' or '.join(map(str, sorted(found)))}"] * bool(found)
+        fall = _last_fall(entries.get((family, corpus, "sgd")))
+        falls += [f"{fall:.0%} on {name}".replace("%", " %")] * (fall > CONVERGED)
+    yield f"Epochs: {', '.join(said)}."
+    if falls:
+        yield f"SGD still improves: in the last epoch its SER on validation fell by {', '.join(falls)}."
+
+
+def _last_fall(sgd: Optional[Entry]) -> float:
+    """The share by which SGD's mean SER on validation fell in the last epoch."""
+    columns = [record.by_epoch or {} for record in (sgd.records if sgd else ())]
+    ends = [column.get("validation_ser", ())[-2:] for column in columns]
+    both = [(before, last) for before, last in filter(lambda end: len(end) == 2, ends)
+            if before and last]  # fmt: skip
+    return 1 - fmean(last for _, last in both) / fmean(before for before, _ in both) if both else 0
 
 
 def _runs(entries: Mapping[Key, Entry]) -> str:

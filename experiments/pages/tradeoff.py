@@ -35,8 +35,8 @@ and of the best of LiRA's variants, whose shadow models are trained by SGD; 50 i
 nothing leaks the best of several lies a little above it. TPR is the share of members that LiRA
 finds at a false-positive rate of 1 %; one that is not aligned lacks the variant that allows for
 runs less certain than the shadow models. Both log₁₀ ε are those of Table 1; the second would hold
-if α and the vocabulary were public. Means over runs, with the least and the largest in brackets; an
-AUC of one run is known to about ±1.7 points on ATIS and ±1 on SNIPS.
+if α and the vocabulary were public. Means over seeds, with the least and the largest run in
+brackets; an AUC of one run is known to about ±1.7 points on ATIS and ±1 on SNIPS.
 **Beaten by** names a run without privacy that has no more SER and of which no attack tells more:
 noise then bought nothing that fitting less closely would not have given, unless "(by chance)" says
 that all of it lies within what seeds differ by.
@@ -91,7 +91,11 @@ def beaten_by(point: Point, points: Sequence[Point]) -> str:
         return "none"
     _, name, best = min(fitting, key=itemgetter(0, 1))
     pooled = pooled_of([each.entry.by_seed for each in points])
-    by_chance = [_is_chance(point.entry, best.entry, key, of) for key, of in pooled.items()]
+    by_chance = [
+        _is_chance(point.entry, best.entry, key, pooled[key])
+        for key in ("ser", *ATTACKS)
+        if key in pooled
+    ]
     return f"{name}{' (by chance)' * (bool(by_chance) and all(by_chance))}"
 
 

@@ -10,7 +10,7 @@ from typing import Any, Callable, Dict, Iterable, List, Mapping, Optional, Seque
 
 from edp_mx.runs.attack_files import ALIGNED, AttackRecord, AttackSuccess
 from edp_mx.runs.file_types import Record
-from edp_mx.runs.measurements import Measurement, Spread, came_to, measurements, spread_of
+from edp_mx.runs.measurements import Measurement, Spread, came_to, measurements
 from edp_mx.runs.record import run_id
 from edp_mx.runs.records import value_of
 from edp_mx.tasks.intent_slot.task import INTENT_SLOT
@@ -27,7 +27,7 @@ Successes = Mapping[Tuple[str, str], Success]  # by run and kind of attack
 
 @dataclass(frozen=True)
 class Entry:
-    """The measurements of one method, over its runs.
+    """The measurements of one method: means over seeds, and the least and largest of its runs.
 
     Attributes:
         records: of its runs.
@@ -43,7 +43,7 @@ class Entry:
         lira_attacked: how many have LiRA.
         is_aligned: whether these have its aligned variant; where some of the runs have it, LiRA's
             numbers are of these alone.
-        by_seed: of "ser", "auc" and "lira_auc", the mean of the runs of each seed, by which the
+        by_seed: of each of the four scores, the mean of the runs of each seed, by which means and
             intervals count: runs of one seed are alike in more than their settings.
         ser_interval: by how much `ser_change` may differ by chance, either way; None where no row
             of the corpus and family was trained with two seeds.
@@ -197,45 +197,47 @@ def entry_of(
     records: Sequence[Record], success: Successes, *, sgd: Optional[Entry] = None
 ) -> Entry:
     """Return the measurements of some runs, beside SGD's on the same corpus."""
-    by_shadow = _by_shadow(records, success)
-    by_place = _by_lira(records, success)
-    by_lira = list(by_place.values())
-    auc = _spread(list(map(_auc, by_shadow)))
-    ser = spread_of([record.test["ser"] for record in records])
+    by_lira = _by_lira(records, success)
+    of_runs = {
+        "ser": {place: record.test["ser"] for place, record in enumerate(records)},
+        "auc": _by_shadow(records, success),
+        "lira_auc": {place: max(map(_auc, its.values())) for place, its in by_lira.items()},
+        "lira_tpr": {place: max(each.tpr.value for each in its.values())
+                     for place, its in by_lira.items()},
+    }  # fmt: skip
+    by_seed = {name: _by_seed(records, values) for name, values in of_runs.items()}
+    ser, auc, lira_auc, lira_tpr = (
+        Spread(fmean(by_seed[name]), min(its.values()), max(its.values())) if its else None
+        for name, its in of_runs.items()
+    )
+    assert ser is not None
     return Entry(
         records=tuple(records),
         ser=ser,
         ser_change=_change(ser, sgd.ser if sgd else None),
         auc=auc,
         auc_change=_change(auc, sgd.auc if sgd else None),
-        lira_auc=_spread([max(map(_auc, each.values())) for each in by_lira]),
-        lira_tpr=_spread([max(found.tpr.value for found in each.values()) for each in by_lira]),
-        attacked=len(by_shadow),
+        lira_auc=lira_auc,
+        lira_tpr=lira_tpr,
+        attacked=len(of_runs["auc"]),
         lira_attacked=len(by_lira),
-        is_aligned=all(ALIGNED in each for each in by_lira),
-        by_seed=_by_seed(records, success, by_place),
+        is_aligned=all(ALIGNED in each for each in by_lira.values()),
+        by_seed=by_seed,
     )
 
 
-def _by_seed(
-    records: Sequence[Record], success: Successes, by_lira: Mapping[int, Success]
-) -> BySeed:
-    """The means of `Entry.by_seed`."""
-    values: Dict[str, Dict[Any, List[float]]] = {"ser": {}, "auc": {}, "lira_auc": {}}
-    for place, record in enumerate(records):
-        liras = by_lira.get(place, {})
-        aucs = list(map(_auc, _by_shadow([record], success)))
-        best = [max(map(_auc, liras.values()))] if liras else []
-        for its, found in zip(values.values(), ([record.test["ser"]], aucs, best)):
-            its.setdefault(value_of(record, "training.seed"), []).extend(found)
-    means = {name: [fmean(each) for each in its.values() if each] for name, its in values.items()}
-    return {name: tuple(each) for name, each in means.items()}
+def _by_seed(records: Sequence[Record], values: Mapping[int, float]) -> Tuple[float, ...]:
+    """The mean of the runs of each seed; `values` are those of the runs at some places."""
+    found: Dict[Any, List[float]] = {}
+    for place, value in values.items():
+        found.setdefault(value_of(records[place], "training.seed"), []).append(value)
+    return tuple(map(fmean, found.values()))
 
 
-def _by_shadow(records: Sequence[Record], success: Successes) -> List[AttackSuccess]:
-    """The outcomes of the paper's attack on the runs that have it."""
-    found = [success.get((run_id(record), "shadow"), {}) for record in records]
-    return [each[PAPERS_ATTACK] for each in found if PAPERS_ATTACK in each]
+def _by_shadow(records: Sequence[Record], success: Successes) -> Dict[int, float]:
+    """The AUC of the paper's attack by the place of the run."""
+    made = {place: success.get((run_id(each), "shadow"), {}) for place, each in enumerate(records)}
+    return {place: _auc(its[PAPERS_ATTACK]) for place, its in made.items() if PAPERS_ATTACK in its}
 
 
 def _by_lira(records: Sequence[Record], success: Successes) -> Dict[int, Success]:
@@ -273,7 +275,3 @@ def _change(ours: Optional[Spread], of_sgd: Optional[Spread]) -> Optional[Spread
     if ours is None or of_sgd is None or not of_sgd.mean:
         return None
     return Spread(*(value / of_sgd.mean - 1 for value in ours))
-
-
-def _spread(values: Sequence[float]) -> Optional[Spread]:
-    return spread_of(values) if values else None

@@ -2,8 +2,8 @@
 
 `<!-- records: NAME, NAME -->` stands in a paragraph, or on top of a table, where each row may have
 names of its own, after a `|` or on a line. A name is the beginning of that of a record in
-results/runs.jsonl, or a page of results/, with `#WORD+WORD` only its lines with these words, for
-the columns that have the first of them.
+results/runs.jsonl, or a page of results/: with `#WORD+WORD` only its lines with these words, in
+the line or in the heading above it, blanks left out, for the columns that have the first of them.
 """
 
 import re
@@ -31,6 +31,7 @@ KEYS = (("SER", "ser"), ("intents right", "intent_accuracy"), ("F1", "slot_f1"),
         ("accuracy", "accuracy"), ("F1", "macro_f1"))  # fmt: skip
 WRITTEN = (("BLEU", "bleu"), ("ROUGE-L", "rouge_l"), ("slot errors", "slot_error_rate"),
            ("with a threshold", "accuracy"))  # fmt: skip
+LARGE = {f"results/{name}.md" for name in ("tradeoff", "table1", "table1_full_size")}
 SIZES = {"mn": 1e6, "bn": 1e9}
 ROUNDED = 6e-5  # of a share of 1 with six digits, in per cent
 
@@ -73,8 +74,9 @@ def sources_of(names):
     for name in names.replace(",", " ").split():
         page, _, words = name.partition("#")
         if page.endswith(".md"):
-            lines = (ROOT / page).read_text().splitlines()
-            named = [line for line in lines if all(word in line for word in words.split("+"))]
+            assert words or page not in LARGE, f"{page} has any number; name its lines"
+            lines = under_headings((ROOT / page).read_text())
+            named = [line for said, line in lines if all(word in said for word in words.split("+"))]
             assert named, f"no line of {page} has all of {words}"
             numbers = NUMBER.finditer("\n".join(named).replace("-", "−"))
             key = words.split("+")[0] or "page"
@@ -89,6 +91,14 @@ def sources_of(names):
         assert found, f"there is no record {name}"
         sources += found
     return sources
+
+
+def under_headings(text):
+    """Yield the lines of a page, each behind itself and its heading without blanks."""
+    heading = ""
+    for line in text.splitlines():
+        heading = line if line.startswith("#") else heading
+        yield (heading + line).replace(" ", ""), line
 
 
 def name_of_attacked(attack):
@@ -139,10 +149,10 @@ def without_record(page):
         by_row *= len(rows) - 2 if len(by_row) == 1 else 1
         assert len(by_row) == len(rows) - 2, f"a line of records for each row: {heads}"
         for (first, *cells), sources in zip(rows[2:], by_row):
+            base = by_row[0][0][1].get("SER") if by_row[0] else None
             for _, said in sources:
-                if "SER" in said:
-                    base = by_row[0][0][1]["SER"][0]
-                    said["ΔSER"] = [100 * (said["SER"][0] / base - 1)]
+                if base and "SER" in said:
+                    said["ΔSER"] = [100 * (said["SER"][0] / base[0] - 1)]
             yield from unfounded(first, False, allowed(sources)[1])
             for head, cell in zip(heads[1:], cells):
                 yield from unfounded(cell, *allowed(sources, head, first.strip()))
@@ -187,3 +197,46 @@ def test_a_number_without_its_record_is_found():
     assert list(without_record("It has 15.3 % or 15 %. `--set a=0.1`")) == ["15.3", "15"]
     with pytest.raises(AssertionError, match="no record atis_clc_sgd-9999"):
         list(without_record(prose.format("atis_clc_sgd-9999")))
+
+
+CORPORA = {"NLU-eval": "NLU-Eval", "Comm.": "Communication"}
+CHANGE = re.compile(r"([+-][\d.]+)(?: ±([\d.]+))? \[([+-][\d.]+)\]")
+
+
+def at_the_papers_epsilon(page):
+    """ΔSER and ΔMIA, each with its ± and the paper's, and log₁₀ ε: three for each row's name."""
+    found = {}
+    for said, line in under_headings((ROOT / "results" / f"{page}.md").read_text()):
+        if "thepaper'sε|" in said:
+            corpus, _, _, _, ser, auc, log10, *_ = (each.strip() for each in line[1:].split("|"))
+            name = f"{said[3 : said.index('|')]}, {CORPORA.get(corpus, corpus)}"
+            changes = (CHANGE.match(each).groups() for each in (ser, auc))
+            found.setdefault(name, []).append((*changes, log10.split()[0]))
+    return found
+
+
+def as_said(change, digits):
+    ours, _, papers = change
+    one, other = (f"{float(each):+.{digits}f}".replace("-", "−") for each in (ours, papers))
+    return " [".join(each if each.strip("+−0.") else each[1:] for each in (one, other)) + "]"
+
+
+def test_the_changes_at_the_papers_epsilon_are_those_of_table_1():
+    """The two tables of docs/tables.md, and in how many rows SER rises beyond chance."""
+    said = (ROOT / "docs" / "tables.md").read_text()
+    small = at_the_papers_epsilon("table1")
+    for name, rows in small.items():
+        cells = " | ".join(f"{as_said(ser, 0)} at {log10}" for ser, _, log10 in rows)
+        assert f"\n| {name} | {cells} |\n" in said
+    for name, rows in at_the_papers_epsilon("table1_full_size").items():
+        sers = " | ".join(f"{as_said(ser, 1)} at {log10}" for ser, _, log10 in rows)
+        aucs = " | ".join(as_said(auc, 1) for _, auc, _ in rows)
+        assert f"\n| {name}: SER | {sers} |\n| … AUC | {aucs} |\n" in said
+    every = [
+        (float(log10), *map(float, ser[:2])) for rows in small.values() for ser, _, log10 in rows
+    ]
+    rises = [change > chance for log10, change, chance in every if log10 < 6]
+    stays = [abs(change) <= chance for log10, change, chance in every if log10 > 6]
+    assert len(every) == 36
+    assert f"raises SER beyond chance in {sum(rises)} of {len(rises)} rows" in said
+    assert f"within chance of SGD's in {sum(stays)} of {len(stays)}" in said
