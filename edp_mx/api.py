@@ -74,13 +74,20 @@ def load(run: PathLike) -> TrainedRun:
     return trained
 
 
-def predict(run: Run, utterances: Sequence[Union[str, Sequence[str]]]) -> List[Answer]:
-    """Return intent, slots and confidences of each utterance.
+def predict(
+    run: Run,
+    utterances: Sequence[Union[str, Sequence[str]]],
+    *,
+    settings: Optional[Mapping[str, Any]] = None,
+) -> List[Answer]:
+    """Return the answer to each utterance, such as its intent, slots and confidences.
 
     Args:
         run: what `load` or `train` returned, or a run directory, which is loaded each time.
         utterances: texts, which are cut by the run's `data.tokenizer`, or lists of tokens; a text
             alone is one utterance.
+        settings: how it answers, as `edp-mx predict --set` says it, e.g. `{"beams": 4}`; a run that
+            was loaded keeps them.
     """
     trained = load(run) if isinstance(run, (str, Path)) else run
     utterances = [utterances] if isinstance(utterances, str) else utterances
@@ -88,6 +95,8 @@ def predict(run: Run, utterances: Sequence[Union[str, Sequence[str]]]) -> List[A
     for number, one in enumerate(tokens, start=1):
         if not are_words(one):
             raise UserError(f"utterance {number}: give a text with a word, or a list of words")
+    if settings:
+        trained.set_answering([f"{key}={value}" for key, value in settings.items()])
     return trained.predict(tokens)
 
 

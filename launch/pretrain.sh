@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Pre-trains a BERT on plain text, which is launch/train.sh with a configuration whose task is
-# masked_lm:  launch/pretrain.sh CONFIG … [--set key=value …]
+# Pre-trains a model on plain text, which is launch/train.sh with a configuration whose task is
+# masked_lm (a BERT) or causal_lm (a GPT-2):  launch/pretrain.sh CONFIG … [--set key=value …]
 #
 #   edp-mx data text snips nlu_eval communication health video --size 4000 --out text/public.txt.gz
 #   NP=2 launch/pretrain.sh configs/pretrain/pretraining.yaml --set data.path=text/public.txt.gz

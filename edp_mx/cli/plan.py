@@ -70,7 +70,9 @@ def run(arguments: argparse.Namespace) -> int:
     expected = expect(runs, wanted)
     points = [p for each in expected if each.rank == expected[0].rank for p in each.points]
     source = nearest(points, num_examples=n, epsilon=epsilon)
-    recipe = Recipe.of(source, num_examples=n, epsilon=epsilon)
+    fits = start is not None and start.family == source.family
+    given = arguments.start_from if fits else None
+    recipe = Recipe.of(source, num_examples=n, epsilon=epsilon, start=given)
     calibration = CalibrationReport.of(recipe.plan(), target_epsilon=epsilon)
     found = Expectation(wanted, expected, recipe, calibration)
     return tell(arguments, found.to_dict, lambda: "\n".join(found.lines()))

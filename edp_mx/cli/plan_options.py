@@ -21,10 +21,16 @@ KEYS = {
     "epochs": ("training.epochs", "T", "epochs in all"),
     "batch_size": ("training.batch_size", "B", "utterances (or users) per step, all workers"),
 }
-SIZES = ("num_examples", "sample_rate")
+SIZES = ("num_examples", "sample_rate", "workers", "layer_scales")
 # Without a configuration, every number that ε depends on must be given; none has a default.
 _NEEDED = ("privacy.noise_multiplier", "privacy.target_epsilon"), ("training.epochs",)
 _EXCLUDE = {"noise_multiplier": "target_epsilon", "target_epsilon": "noise_multiplier"}
+
+
+def add_layer_scales(parser: argparse.ArgumentParser, **how: Any) -> None:
+    """Declare `--layer-scales`, whose α are taken as they are."""
+    parse = written_as("1,0.5", lambda text: tuple(map(float, text.split(","))))
+    parser.add_argument("--layer-scales", type=parse, metavar="A1,A2,...", **how)
 
 
 def add_plan_options(parser: argparse.ArgumentParser, *keys: str) -> None:
@@ -38,6 +44,7 @@ def add_plan_options(parser: argparse.ArgumentParser, *keys: str) -> None:
     add("--sample-rate", type=written_as("0.01", float), metavar="q",
         help="of poisson, in place of --batch-size: q = B / n")  # fmt: skip
     add("--workers", type=whole, metavar="N", help="workers with their own noise (1)")
+    add_layer_scales(parser, help="alpha of each layer as it is, e.g. norms (largest 1)")
 
 
 def plan_of(arguments: argparse.Namespace, files: Sequence[Path]) -> Tuple[Plan, Optional[float]]:
@@ -69,7 +76,11 @@ def plan_of(arguments: argparse.Namespace, files: Sequence[Path]) -> Tuple[Plan,
     workers = 1 if arguments.workers is None else arguments.workers
     require_at_least(workers, 1, "--workers")
     plan = plan_of_config(
-        config, num_workers=workers, num_examples=arguments.num_examples, sample_rate=rate
+        config,
+        num_workers=workers,
+        num_examples=arguments.num_examples,
+        sample_rate=rate,
+        layer_scales=arguments.layer_scales,
     )
     return plan, config.privacy.target_epsilon
 

@@ -57,6 +57,11 @@ class EncodedCorpus:
         """How many utterances lost some tokens at their end."""
         return int(self.is_cut.sum())
 
+    @property
+    def num_begun_later(self) -> int:
+        """How many utterances lost some tokens at their beginning."""
+        return 0 if self.skips is None else int(np.count_nonzero(self.skips))
+
     def batch(self, indices: Indices) -> Batch:
         """Return the utterances at `indices`, padded to the longest of them."""
         index = np.asarray(indices, dtype=np.int64)

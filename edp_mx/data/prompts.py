@@ -36,7 +36,7 @@ def prompts_for(texts: Iterable[Utterance], *, seed: int) -> Iterator[Tuple[str,
         [('weather: city = "New York"', 'rain in New York')]
     """
     draws = random.Random(seed)
-    kept = [one for one in texts if len(one.tokens) > 1 and REPLY not in one.tokens]
+    kept = [one for one in texts if is_asked_for(one)]
     words = sorted({word.strip(_PUNCTUATION) for one in kept for word in one.tokens} - {""})
     numbers = [word for word in words if re.search(r"\d", word)] or words
     for text in kept:
@@ -55,6 +55,11 @@ def prompts_for(texts: Iterable[Utterance], *, seed: int) -> Iterator[Tuple[str,
             end = stop
         draws.shuffle(values)
         yield f"{text.intent or 'text'}: {_listed(values)}", " ".join([*reply, *tokens[end:]])
+
+
+def is_asked_for(text: Utterance) -> bool:
+    """Return whether a prompt can be made for a text."""
+    return len(text.tokens) > 1 and REPLY not in text.tokens
 
 
 def _listed(values: List[Tuple[str, str]]) -> str:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any, Dict, Optional
 
+from edp_mx.data.tokenizer import read_object
 from edp_mx.errors import UserError
 from edp_mx.models import bert_encoder, clc
+from edp_mx.models.checkpoints.files import CONFIG
 from edp_mx.models.encoder import Family, ModelConfig
 from edp_mx.models.gpt2 import encoder as gpt2
 
@@ -17,6 +20,14 @@ FAMILIES: Dict[str, Family] = {
 def family_of(config: ModelConfig) -> Family:
     """Return the family that a model's settings belong to."""
     return FAMILIES[config.family]
+
+
+def family_of_folder(folder: Path) -> Family:
+    """Return the family of a folder in Hugging Face's layout; BERT's, unless it names another."""
+    path = folder / CONFIG
+    kind = read_object(path).get("model_type") if path.is_file() else None
+    named = FAMILIES.get(str(kind))
+    return FAMILIES["bert"] if named is None or named.read_checkpoint is None else named
 
 
 def read_start(config: ModelConfig) -> Optional[Any]:

@@ -103,7 +103,7 @@ class Expectation:
             f"{self.recipe.source.family}.yaml (docs/own-corpus.md); its words and labels must be "
             "public for ε to hold."
         )
-        if self.recipe.setting("model.start_from"):
+        if self.recipe.start is None and self.recipe.setting("model.start_from"):
             said += " START_FROM: a public encoder, or a run on public labels (docs/recipe.md)."
         return said
 

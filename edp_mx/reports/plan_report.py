@@ -9,7 +9,6 @@ from edp_mx.dp.accounting.bound import Bound
 from edp_mx.dp.accounting.counting import PAPER, say_paper
 from edp_mx.dp.accounting.coverage import TAKEN_AS_PUBLIC
 from edp_mx.dp.accounting.guarantee import Guarantee
-from edp_mx.dp.accounting.plan import Plan
 from edp_mx.reports.table import render_table
 
 HEADER = ("accountant", "as published", "holds", "holds if", "a bound on what ran")
@@ -19,7 +18,8 @@ COUNTED = ("as_published", "holds")  # with z as given and κ = 1; with the effe
 
 def plan_as_json(said: Guarantee) -> Dict[str, Any]:
     """Return a value for strict JSON: both ε of a plan, and the ε of all accountants."""
-    plan, release = said.plan, said.release
+    plan, release, z = said.plan, said.release, list(said.effective_noise_multipliers)
+    is_known = not plan.awaits_scales  # what depends on α
     return {
         "delta": plan.delta,
         "as_published": said.as_published.to_dict(),
@@ -27,11 +27,9 @@ def plan_as_json(said: Guarantee) -> Dict[str, Any]:
             **said.holds.to_dict(),
             "assumes": TAKEN_AS_PUBLIC,
             "kappa": release.kappa,
-            "effective_noise_multiplier": [
-                plan.effective_noise_multiplier_at(epoch) for epoch in range(plan.epochs)
-            ],
+            "effective_noise_multiplier": z if is_known else None,
             "aggregate_noise_stddev": list(release.aggregate_noise_stddev(plan.noise_multiplier)),
-            "aggregate_sensitivity": release.aggregate_sensitivity,
+            "aggregate_sensitivity": release.aggregate_sensitivity if is_known else None,
         },
         "sampler": {
             "name": release.sampler,
@@ -56,7 +54,7 @@ def plan_as_lines(said: Guarantee) -> List[str]:
         f"One {release.record}, delta = {said.plan.delta:g}",
         "",
         *(f"{name:<32}{left:>14}{right:>14}".rstrip() for name, left, right in rows),
-        *_release_lines(said.plan),
+        *_release_lines(said),
         "",
         *render_accountants(paper, counts),
         "",
@@ -67,17 +65,19 @@ def plan_as_lines(said: Guarantee) -> List[str]:
     ]
 
 
-def _release_lines(plan: Plan) -> List[str]:
-    """Describe the noise on the aggregate."""
-    release, values = plan.released, {}
-    if plan.epochs:
-        for name, epoch in (("first", 0), ("last", plan.epochs - 1)):
-            z = plan.effective_noise_multiplier_at(epoch)
-            values[f"effective multiplier, {name} epoch"] = f"{z:.6g}"
+def _release_lines(said: Guarantee) -> List[str]:
+    """Describe the noise on the aggregate; what depends on α is unknown while α is."""
+    plan, release, z = said.plan, said.release, said.effective_noise_multipliers
+    values = {
+        f"effective multiplier, {name} epoch": f"{z[epoch]:.6g}" if z else "unknown"
+        for name, epoch in (("first", 0), ("last", -1))
+        if plan.epochs
+    }
     if release.draws.by_chance:
         values["sample rate"] = f"{release.sample_rate:.6g}"
         values["steps"] = str(plan.steps)
-    values["sensitivity of the aggregate"] = f"{release.aggregate_sensitivity:.6g}"
+    moved = "unknown" if plan.awaits_scales else f"{release.aggregate_sensitivity:.6g}"
+    values["sensitivity of the aggregate"] = moved
     lines = [f"{name:<46}{value:>14}" for name, value in values.items()]
     stddevs = release.aggregate_noise_stddev(plan.noise_multiplier)
     noise = ", ".join(f"{stddev:.6g}" for stddev in stddevs)

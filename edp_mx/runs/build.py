@@ -185,26 +185,40 @@ def encode_part(
     part: str,
     *,
     like: Optional[EncodedCorpus] = None,
-    is_continued: bool = False,
+    most_continued: Optional[int] = None,
 ) -> EncodedCorpus:
-    """Encode with the configured maxima, and warn of utterances of the `part` that they cut off."""
+    """Encode with the configured maxima, and warn of utterances of the `part` that they cut off.
+
+    Args:
+        most_continued: of texts that will be continued, how many pieces leave room for that.
+    """
+    is_continued, max_pieces = most_continued is not None, config.data.max_pieces
     encoded = encode(
         utterances,
         vocabulary,
         max_tokens=config.data.max_tokens,
         max_characters=config.data.max_characters,
-        max_pieces=config.data.max_pieces,
+        max_pieces=min(max_pieces, most_continued or max_pieces),
         like=like,
         is_continued=is_continued,
     )
     if encoded.num_cut:
         logger.warning(
             "%d of %d %s utterances are longer than data.max_tokens or data.max_pieces: their "
-            "ends are cut off%s; a prompt, or a text to continue, loses its beginning",
+            "ends are cut off%s",
             encoded.num_cut,
             len(encoded),
             part,
             ", and slots there count as missed" if TASKS[config.task].has_slots else "",
+        )
+    if encoded.num_begun_later:
+        logger.warning(
+            "%d of %d %s utterances have a prompt, or a text to continue, that is too long for "
+            "data.max_tokens or data.max_pieces%s: their beginnings are cut off",
+            encoded.num_begun_later,
+            len(encoded),
+            part,
+            ", or for a reply behind it" if is_continued else "",
         )
     return encoded
 

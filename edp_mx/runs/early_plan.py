@@ -39,6 +39,7 @@ def plan_of_config(
     num_workers: int,
     num_examples: Optional[int] = None,
     sample_rate: Optional[float] = None,
+    layer_scales: Optional[Sequence[float]] = None,
 ) -> Plan:
     """Return the plan of a configuration; a target ε is turned into z₀.
 
@@ -48,6 +49,7 @@ def plan_of_config(
         num_examples: n, of utterances or users; without it δ must be set, and q if the sampler is
             poisson.
         sample_rate: q, in place of `training.batch_size`.
+        layer_scales: α as it is, whatever the unit; left out, it is found in the training.
 
     Raises:
         UserError: `train` would refuse them, or a number is missing.
@@ -74,6 +76,8 @@ def plan_of_config(
     plan = plan_before_data(
         privacy, training, sizes, num_workers=num_workers, corpus_is_public=_is_public(config)
     )
+    if layer_scales is not None:
+        plan = replace(plan, scales_unit="norm").with_layer_scales(layer_scales)
     return settled(plan, privacy.target_epsilon, key="privacy.target_epsilon")
 
 

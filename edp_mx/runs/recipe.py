@@ -6,7 +6,7 @@ import json
 import shlex
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Dict, List, Mapping
+from typing import Any, Dict, List, Mapping, Optional
 
 from edp_mx.dp.accounting.plan import Plan
 from edp_mx.runs.early_plan import load_planned, plan_of_config
@@ -34,19 +34,28 @@ class Recipe:
     Attributes:
         source: the run whose settings these are.
         batch_size: the same share of the training part, a multiple of the workers.
+        start: the run or checkpoint to start from; None for one that is not known yet.
     """
 
     source: Measurement
     num_examples: int
     epsilon: float
     batch_size: int
+    start: Optional[Path] = None
 
     @classmethod
-    def of(cls, source: Measurement, *, num_examples: int, epsilon: float) -> Recipe:
+    def of(
+        cls,
+        source: Measurement,
+        *,
+        num_examples: int,
+        epsilon: float,
+        start: Optional[Path] = None,
+    ) -> Recipe:
         workers = source.records[0].workers
         share = source.batch_size / source.n
         whole = max(1, round(share * num_examples / workers))
-        return cls(source, num_examples, epsilon, workers * whole)
+        return cls(source, num_examples, epsilon, workers * whole, start)
 
     @property
     def record(self) -> Record:
@@ -108,17 +117,24 @@ class Recipe:
     def _settings(self, base: Mapping[str, Any]) -> Dict[str, Any]:
         """The settings in which the run differs from a base, with the new ε and batch size."""
         from edp_mx.config import default_of
+        from edp_mx.models.registry import FAMILIES
 
         wanted = {key: self.setting(key) for key in (*base, *self.record.settings)}
         wanted["privacy.target_epsilon"] = self.epsilon
         wanted["training.batch_size"] = self.batch_size
-        return {
+        started, left_out = {}, {*_LEFT_OUT}
+        if self.start is not None:  # which brings its sizes
+            started = {"model.start_from": str(self.start)}
+            sizes = FAMILIES[self.source.family].sizes
+            left_out |= {*started, "model.checkpoint", *(f"model.{key}" for key in sizes)}
+        settings = {
             key: value
             for key, value in wanted.items()
-            if key not in _LEFT_OUT
+            if key not in left_out
             if not key.startswith("data.") or (key, value) == _WORDS
             if value != base.get(key, default_of(key, self.source.family))
         }
+        return {**settings, **started}
 
 
 def _written(key: str, value: Any) -> str:

@@ -32,7 +32,7 @@ from edp_mx.tasks.task import LabellingTask, Scores, Task
 from edp_mx.training.evaluate import score_corpus
 
 logger = logging.getLogger(__name__)
-GENERATED = "generated.jsonl"
+GENERATED, OF_OTHERS = "generated.jsonl", "generated_of_others.jsonl"
 ALONE = Workers(rank=0, size=1, local_rank=0)
 
 
@@ -98,12 +98,13 @@ class TrainedRun:
     def score_written(
         self, utterances: Sequence[Utterance], *, most: int, is_test: bool = False
     ) -> Scores:
-        """Have the model write, keep that in `generated.jsonl`, and score it; see `Task`.
+        """Have the model write, keep that in the run, and score it; see `Task`.
 
         Args:
-            is_test: these are the run's own test part, so that its record has the scores.
+            is_test: these are the run's own test part, so that its record has the scores, and
+                `generated.jsonl` the texts.
         """
-        out = self.run.path / GENERATED
+        out = self.run.path / (GENERATED if is_test else OF_OTHERS)
         scores = self.task.score_written(utterances, self.predict, most=most, out=out)
         if is_test:
             self.keep_answered(scores.to_dict())
@@ -143,17 +144,17 @@ class TrainedRun:
         """
         blank = [Utterance(tuple(tokens), ("O",) * len(tokens), "") for tokens in token_lists]
         size = most_at_once or self.config.training.evaluation_batch_size
-        encoded = self._encode(blank, is_continued=self.task.continues)
+        encoded = self._encode(blank, most_continued=self.model.most_continued)
         batches = evaluation_batches(encoded, size)
         self.model.heard = heard
         found = dict(self.model.answers(batches, blank, self.vocabulary))
         return [found[index] for index in range(len(blank))]
 
     def _encode(
-        self, utterances: Sequence[Utterance], *, is_continued: bool = False
+        self, utterances: Sequence[Utterance], *, most_continued: Optional[int] = None
     ) -> EncodedCorpus:
         given = self.config, utterances, self.vocabulary, "given"
-        return encode_part(*given, is_continued=is_continued)
+        return encode_part(*given, most_continued=most_continued)
 
 
 def read_part(run: RunDirectory, config: ExperimentConfig, name: str) -> List[Utterance]:

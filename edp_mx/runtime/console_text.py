@@ -48,7 +48,7 @@ class WrappedFormatter(logging.Formatter):
 
 
 def _wrapped(line: str, width: int) -> str:
-    if len(line) <= width or " --" in line or "edp-mx" in line:
+    if len(line) <= width or " --" in line or "edp-mx" in line or line.endswith("\\"):
         return line
     indent = " " * (len(line) - len(line.lstrip()))
     return "\n".join(lines_of(line.strip(), first=indent, rest=f"{indent}  ", width=width))

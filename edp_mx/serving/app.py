@@ -34,7 +34,7 @@ class App:
     Args:
         name: of the run, for /health.
         page: HTML to try the model with.
-        seconds: after which a prediction is given up.
+        seconds: after which a prediction is given up, or the next part of one that is streamed.
         hosts: the names that a request may ask for, beside this machine's own for itself.
         is_everywhere: whether the address that a client has reached is such a name too.
         digits: of confidences; None for all of them.
@@ -139,10 +139,13 @@ class App:
 
         answer = asyncio.ensure_future(self._batcher.ask(asked, seconds=self._seconds, heard=heard))
         answer.add_done_callback(lambda _: parts.put_nowait(None))
-        while (text := await parts.get()) is not None:
-            if len(text) > shown:
-                yield json_bytes({"written": text[shown:]}) + b"\n"
-                shown = len(text)
+        try:
+            while (text := await parts.get()) is not None:
+                if len(text) > shown:
+                    yield json_bytes({"written": text[shown:]}) + b"\n"
+                    shown = len(text)
+        finally:
+            answer.cancel()  # where the client is gone
         try:
             (found,) = answer.result()
         except Exception as error:
@@ -159,11 +162,10 @@ class App:
             given = parse_json(body)
         except NotJSON as error:
             raise Refused("400 Bad Request", "the body is not JSON") from error
-        asked, is_single = _utterances_of(given)
+        asked, is_single, is_streamed = _utterances_of(given)
         tokens = [_tokens_of(each, self._cut, self._reads_second) for each in asked]
         if sum(map(len, tokens)) > MOST_TOGETHER:
             raise Refused("400 Bad Request", f"a request has at most {MOST_TOGETHER} words")
-        is_streamed = is_single and isinstance(given, dict) and given.get("stream") is True
         return tokens, is_single, is_streamed
 
     def _written(self, found: List[Any], is_single: bool) -> Answer:
@@ -171,20 +173,38 @@ class App:
         return as_json(answers[0] if is_single else {"predictions": answers})
 
 
-def _utterances_of(given: Any) -> Tuple[List[Any], bool]:
-    """The utterances of a request, and whether it is a single one."""
-    if not isinstance(given, dict) or "utterances" not in given:
-        return [given], True
+def _utterances_of(given: Any) -> Tuple[List[Any], bool, bool]:
+    """The utterances of a request, whether it is a single one, and to be streamed."""
+    if not isinstance(given, dict):
+        return [given], True, False
+    if "utterances" not in given:
+        one = dict(given)
+        is_streamed = one.pop("stream", False)
+        if not isinstance(is_streamed, bool):
+            raise Refused("400 Bad Request", '"stream" must be true or false')
+        return [one], True, is_streamed
     asked = given["utterances"]
     if not isinstance(asked, list) or not 1 <= len(asked) <= MOST_UTTERANCES:
         raise Refused("400 Bad Request", f"utterances: a list of 1 to {MOST_UTTERANCES}")
-    return asked, False
+    _refuse_unknown(given, "utterances")
+    return asked, False, False
+
+
+def _refuse_unknown(given: Dict[str, Any], *known: str) -> None:
+    for key in given.keys() - set(known):
+        there_are = ", ".join(f'"{each}"' for each in known)
+        raise Refused(
+            "400 Bad Request",
+            f'"{key[:40]}" is no key that can stand here, beside {there_are}: a stream is of one '
+            "text, and how the model answers is set by `edp-mx serve --set`",
+        )
 
 
 def _tokens_of(utterance: Any, cut: Cut, reads_second: Optional[bool]) -> Tokens:
     """The tokens of one utterance: {"tokens": […]}, {"text": "…"} or the text itself."""
     tokens = utterance
     if isinstance(utterance, dict):
+        _refuse_unknown(utterance, "text", "tokens", "second")
         tokens = utterance.get("tokens")
         tokens = utterance.get("text") if tokens is None else tokens
     if isinstance(tokens, str):

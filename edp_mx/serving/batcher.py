@@ -5,9 +5,11 @@ from __future__ import annotations
 import asyncio
 import queue
 import threading
+import time
 from concurrent.futures import Future
 from contextlib import suppress
-from typing import Any, Callable, List, NamedTuple, Optional, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Callable, List, Optional, Sequence
 
 Tokens = Sequence[str]
 Predict = Callable[..., List[Any]]  # of lists of tokens, and perhaps `heard`
@@ -17,14 +19,29 @@ class Busy(Exception):
     """More is waiting than can be answered in time."""
 
 
-class _Question(NamedTuple):
+class _GivenUp(Exception):
+    """Nobody waits for the answer any more."""
+
+
+@dataclass(eq=False)
+class _Question:
     utterances: List[Tokens]
-    answer: Future
-    heard: Optional[Callable[[Any], None]] = None
+    told: Optional[Callable[[Any], None]] = None
+    answer: Future = field(default_factory=Future)
+    last: float = field(default_factory=time.monotonic)  # when it was asked, or its last part told
+    is_given_up: bool = False
 
     @property
     def size(self) -> int:
         return sum(map(len, self.utterances))
+
+    def heard(self, answer: Any) -> None:
+        """Tell a part of the answer; end the model's work where nobody waits for it."""
+        if self.is_given_up:
+            raise _GivenUp
+        if self.told is not None:
+            self.told(answer)
+            self.last = time.monotonic()
 
 
 class Batcher:
@@ -54,7 +71,7 @@ class Batcher:
         """End the thread after its batch: MXNet hangs if a process ends while it predicts."""
         self._is_closed = True
         with suppress(queue.Full):
-            self._questions.put_nowait(_Question([], Future()))  # wakes it
+            self._questions.put_nowait(_Question([]))  # wakes it
         self._thread.join()
 
     @property
@@ -72,17 +89,27 @@ class Batcher:
         """Return the predictions for some utterances.
 
         Args:
+            seconds: how long to wait for the answer, or for the next part of one that is heard.
             heard: is given a single one while it is written, in the model's thread.
 
         Raises:
             Busy: too many questions wait, or no answer came in time.
         """
-        question = _Question(utterances, Future(), heard)
+        question = _Question(utterances, heard)
         try:
             self._questions.put_nowait(question)
-            return await asyncio.wait_for(asyncio.wrap_future(question.answer), seconds)
-        except (queue.Full, asyncio.TimeoutError) as error:
+        except queue.Full as error:
             raise Busy from error
+        answer = asyncio.wrap_future(question.answer)
+        try:
+            while (left := question.last + seconds - time.monotonic()) > 0 and not answer.done():
+                await asyncio.wait([answer], timeout=left)
+            if not answer.done():
+                raise Busy
+            return answer.result()
+        finally:
+            question.is_given_up = True
+            answer.cancel()  # where it still waits in the queue
 
     def _work(self, load: Callable[[], Predict]) -> None:
         try:
@@ -105,13 +132,13 @@ class Batcher:
 
     def _answer(self, batch: List[_Question], predict: Predict) -> None:
         """Answer some questions together; each alone where that fails, or where one is heard."""
-        if len(batch) > 1 and any(question.heard for question in batch):
+        if len(batch) > 1 and any(question.told for question in batch):
             for question in batch:
                 self._answer([question], predict)
             return
-        heard = {"heard": batch[0].heard} if batch and batch[0].heard else {}
+        asked = [each for question in batch for each in question.utterances]
+        heard = {"heard": batch[0].heard} if len(asked) == 1 else {}
         try:
-            asked = [each for question in batch for each in question.utterances]
             found = list(predict(asked, **heard))
             if len(found) != len(asked):
                 raise RuntimeError(f"the model answered {len(found)} of {len(asked)} utterances")

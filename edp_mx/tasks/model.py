@@ -93,6 +93,11 @@ class TaskModel(gluon.Block):
         """The heads, each by the list of a `Vocabulary` that its outputs stand for, or "pieces"."""
         return {"intents": self.label_head}
 
+    @property
+    def most_continued(self) -> Optional[int]:
+        """How many pieces of a text leave room behind it; None where nothing is written there."""
+        return None
+
     def tensors(self) -> Dict[str, gluon.Parameter]:
         """Return the heads' parameters that a checkpoint has a place for, by its names for them."""
         return {}

@@ -74,7 +74,8 @@ def _epochs(entries: Mapping[Key, Entry]) -> Iterator[str]:
         falls += [f"{fall:.0%} on {name}".replace("%", " %")] * (fall > CONVERGED)
     yield f"Epochs: {', '.join(said)}."
     if falls:
-        yield f"SGD still improves: in the last epoch its SER on validation fell by {', '.join(falls)}."
+        fell = ", ".join(falls)
+        yield f"SGD still improves: in the last epoch its SER on validation fell by {fell}."
 
 
 def _last_fall(sgd: Optional[Entry]) -> float:

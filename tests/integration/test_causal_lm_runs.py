@@ -12,6 +12,7 @@ import pytest
 from support.commands import assert_is_whole, edp_mx, read
 from support.pretraining import kill_in_the_middle, rows, write_config
 
+from edp_mx.api import predict
 from edp_mx.models.gpt2.checkpoint import read_checkpoint
 from edp_mx.serving.server import build_server, predict_of
 
@@ -83,8 +84,11 @@ def test_it_continues_a_text_and_is_scored_again(whole):
     run = whole[0]
     (found,) = edp_mx("predict", run, "--json", "play play play").stdout.splitlines()
     assert json.loads(found)["continuation"].startswith("play play play")
-    drawing = ("--set", "temperature=1", "top_k=1", "max_pieces=2")
-    assert edp_mx("predict", run, "play play", *drawing).stdout == "play play play play\n"
+    drawing = {"temperature": 1, "top_k": 1, "max_pieces": 2}
+    texts = [f"{key}={value}" for key, value in drawing.items()]
+    said = edp_mx("predict", run, "play play", "--set", *texts).stdout
+    (answer,) = predict(run, ["play play"], settings=drawing)
+    assert said == f"{answer.line()}\n" == "play play play play\n"
     assert json.loads(edp_mx("evaluate", run, "--json").stdout) == read(run, "results")["test"]
 
 
@@ -149,7 +153,9 @@ def test_what_it_writes_is_kept_and_scored(whole, tmp_path):
         ("play", "call", "play", "stop"), said)))  # fmt: skip
     found = edp_mx("evaluate", run, "--file", table, "--generate", 0, "--json", "--set", "beams=2")
     scores = json.loads(found.stdout)
-    lines = [json.loads(line) for line in (run / "generated.jsonl").read_text().splitlines()]
+    of_others, of_test = run / "generated_of_others.jsonl", run / "generated.jsonl"
+    assert not of_test.exists()
+    lines = [json.loads(line) for line in of_others.read_text().splitlines()]
     assert [line["prompt"] for line in lines] == [f'x = "{w}"' for w in ("play", "call", "stop")]
     assert [line["references"] for line in lines] == [[said[0], said[2]], [said[1]], [said[3]]]
     columns = [[line["references"][i] if i < len(line["references"]) else None for line in lines]
@@ -159,13 +165,14 @@ def test_what_it_writes_is_kept_and_scored(whole, tmp_path):
     missing = sum(line["prompt"][5:-1] not in line["text"] for line in lines)
     assert (scores["values"], scores["missing_values"]) == (3, missing)
     edp_mx("evaluate", run, "--file", table, "--generate", 2)
-    assert len((run / "generated.jsonl").read_text().splitlines()) == 2
+    assert len(of_others.read_text().splitlines()) == 2
     assert "no token <|reply|>" in edp_mx("evaluate", run, "--generate", 2, code=2).stderr
     assert "--generate" in edp_mx("evaluate", run, "--set", "beams=2", code=2).stderr
 
     assert "has no replies" in edp_mx("experiments.generation", run, code=2).stderr
     scored = Path(shutil.copytree(run, tmp_path / "scored"))
     (scored / "generated.json").write_text(json.dumps(scores))  # as if of its own test part
+    (scored / "generated_of_others.jsonl").rename(scored / "generated.jsonl")
     page = edp_mx("experiments.generation", scored, "--out", tmp_path / "page.md").stdout
     row = [cell.strip() for cell in page.splitlines()[2].strip("|").split("|")]
     own = read(run, "results")["test"]["perplexity"]

@@ -22,6 +22,7 @@ CORPORA = {
     "snips": ("snips", ""),
 }
 ASKED = 500  # utterances of the test part
+MINUTES = 10  # of wall time, from nothing to a trained model
 
 
 @pytest.fixture(scope="module")
@@ -52,6 +53,7 @@ def test_a_published_corpus_becomes_a_private_model_that_leaves(name, corpora, b
     timed("init", f"edp-mx init {corpora / file} {options} --epsilon 8 --labels-are-public "
           "--start-from checkpoints/minilm --out own.yaml")  # fmt: skip
     timed("train", "edp-mx train own.yaml --run runs/own")
+    assert sum(times.values()) < MINUTES * 60, times
     timed("statement", "edp-mx statement runs/own")
     timed("export", "edp-mx export runs/own --to onnx")
     run = folder / "runs" / "own"

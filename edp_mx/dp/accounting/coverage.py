@@ -11,8 +11,8 @@ FIXED_SEED = (
 )
 NO_NOISE = "the noise multiplier is 0, so nothing is hidden"
 VANISHING_NOISE = (
-    "the noise becomes smaller than what float32 can add to a gradient of norm C, so that part of "
-    "it is never added"
+    "the noise becomes smaller than what float32 can add to a gradient of norm C * max alpha, so "
+    "that part of it is never added"
 )
 COARSE_GRID = (
     "the noise is so small that float32 cannot hold the sums of all workers on the grid of "

@@ -47,6 +47,12 @@ class CausalLM(TaskModel):
         """See `TaskModel`: there are none."""
         return {}
 
+    @property
+    def most_continued(self) -> int:
+        """See `TaskModel`: there is room for `answering.max_pieces`, at most half the positions."""
+        positions = self.encoder.max_positions
+        return positions + 1 - min(self.answering.max_pieces, positions // 2)
+
     def upon(self, encoder: Any) -> CausalLM:
         return CausalLM(encoder, self._tokenizer)
 

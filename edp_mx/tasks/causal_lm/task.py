@@ -49,6 +49,7 @@ class CausalLanguageModelling(PieceGuessing):
     score_written = staticmethod(write_replies)
 
     def build(self, encoder: Encoder, vocabulary: Vocabulary, config: ModelConfig) -> CausalLM:
+        from edp_mx.models.trained_parts import PARTS
         from edp_mx.tasks.causal_lm.model import CausalLM
 
         scorer = encoder.next_piece_scorer()
@@ -58,9 +59,10 @@ class CausalLanguageModelling(PieceGuessing):
                 f"model.family is {config.family}: set it to gpt2"
             )
         if all(each.grad_req == "null" for each in scorer.collect_params().values()):
+            parts = [name for name in PARTS if name != "heads"]
             raise UserError(
                 f"model.trained: {config.trained} leaves nothing to train, since a language model "
-                "has no heads; set it to all or biases"
+                f"has no heads; set it to {', '.join(parts[:-1])} or {parts[-1]}"
             )
         return CausalLM(scorer, vocabulary.tokenizer)
 

@@ -2,9 +2,12 @@
 
 import json
 import math
+import re
 from functools import partial
 
 import pytest
+from scipy.optimize import brentq
+from scipy.special import erfcx, ndtr
 from support import cli
 from support.cli import printed, strictly
 from support.made_ledgers import plan_with, run_with, shuffled_line
@@ -14,12 +17,14 @@ from support.refusals import one_sentence
 from edp_mx.dp.accounting.accountants import ACCOUNTANTS, count_with_all
 from edp_mx.dp.accounting.events import Composition, Event
 from edp_mx.dp.accounting.pld.interval import upper_epsilon_poisson_pld
+from experiments.paper_epsilons import rows
 
 LEAST = ["--noise-multiplier", "0.5", "--epochs", "10", "--delta", "5e-4"]
 PUBLISHED = ["--set", "privacy.variant=published"]
 POISSON = "--noise-multiplier 2 --epochs 3 --delta 1e-5 --sampler poisson".split()  # noqa: SIM905
 DRAWN = ["--sample-rate", "0.01"]
 ZERO_OUT = ["--set", "privacy.adjacency=zero_out"]
+NORMS = ["--layer-scales", "0.61,8.75"]
 WHOLE = [shuffled_line(epoch) for epoch in range(4)]
 
 
@@ -87,7 +92,10 @@ def test_beyond_a_double_only_the_logarithm_is_left(run):
 def test_noise_that_float32_cannot_add_is_infinite_and_says_so(run):
     options = ["--epochs", "2", "--delta", "1e-5", "--workers", "8",
                *PUBLISHED, "--noise-multiplier"]  # fmt: skip
-    # z / 8 of C against 2^-19 of C
+    # z / 8 of C against 2^-19 of C max alpha
+    norms = strictly(run(*options, repr(8.7 * 8 * 2**-19), *NORMS, "--json"))["holds"]
+    assert "to a gradient of norm C * max alpha" in norms["reason"]
+    assert strictly(run(*options, repr(8.8 * 8 * 2**-19), *NORMS, "--json"))["holds"]["epsilon"]
     vanishing = [*options, repr(7.9 * 2**-19)]
     found = strictly(run(*vanishing, "--json"))
     assert found["holds"]["epsilon"] is None
@@ -98,6 +106,45 @@ def test_noise_that_float32_cannot_add_is_infinite_and_says_so(run):
     enough = [*options, repr(8.1 * 2**-19)]
     assert "infinite" not in run(*enough)
     assert strictly(run(*enough, "--json"))["holds"]["epsilon"] > 0
+
+
+def epsilon_of(mu, delta):
+    """The ε of N(μ, 1) and N(0, 1), at whatever μ: Balle and Wang (2018) with ε = μ²/2 + μ x."""
+    x = brentq(lambda x: ndtr(-x) - erfcx((mu + x) / 2**0.5) * math.exp(-x * x / 2) / 2 - delta,
+               -mu / 2, 40)  # fmt: skip
+    return mu * mu / 2 + mu * x
+
+
+@pytest.mark.parametrize("row", [*rows()[::4], rows()[-1]], ids=lambda row: "-".join(row[:2]))
+def test_cells_of_the_paper_with_norms_for_layer_scales(run, row):
+    """A record moves the aggregate by 2 C max α / 8, and its noise is C z / 8^1.5."""
+    z, decay, delta = row.plan.noise_multiplier, row.plan.decay, row.plan.delta
+    found = strictly(run("--noise-multiplier", z, "--epochs", row.plan.epochs, "--delta", delta,
+                         "--workers", 8, "--json", *NORMS, *PUBLISHED,
+                         f"privacy.decay.kind={decay.kind}",
+                         f"privacy.decay.rate={decay.rate}"))  # fmt: skip
+    assert found["as_published"]["log10_epsilon"] == pytest.approx(row.paper, abs=0.1)
+    falls = {"none": lambda t: 1, "linear": lambda t: 1 / (1 + decay.rate * t),
+             "exponential": lambda t: math.exp(-decay.rate * t)}  # fmt: skip
+    of_epochs = [z * falls[decay.kind](t) for t in range(row.plan.epochs)]
+    if of_epochs[-1] / 8 < 2**-19 * 8.75:
+        assert found["holds"]["epsilon"] is None and "float32" in found["holds"]["reason"]
+        return
+    mu = math.hypot(*(2 * 8.75 * 8**0.5 / z for z in of_epochs))
+    assert found["holds"]["epsilon"] == pytest.approx(epsilon_of(mu, delta), rel=1e-9)
+
+
+def test_what_depends_on_unknown_layer_scales_is_not_stated(run):
+    options = [*LEAST, *PUBLISHED, "privacy.layer_scales=public_batch",
+               "privacy.layer_scales_unit=norm"]  # fmt: skip
+    holds = strictly(run(*options, "--json"))["holds"]
+    assert holds["effective_noise_multiplier"] is holds["aggregate_sensitivity"] is None
+    assert holds["epsilon"] is None and "not known before" in holds["reason"]
+    said = re.findall(r"^(?:effective|sensitivity).* (\S+)$", run(*options), re.M)
+    assert said == ["unknown"] * 3
+    holds = strictly(run(*options, *NORMS, "--json"))["holds"]
+    assert holds["effective_noise_multiplier"] == pytest.approx([0.5 / (2 * 8.75)] * 10)
+    assert holds["aggregate_sensitivity"] == 2 * 8.75
 
 
 def test_the_longest_plan(run):
@@ -134,6 +181,8 @@ def test_the_longest_plan(run):
         (["no_such.yaml"], "cannot read the configuration no_such.yaml"),
         (["no_such_run"], "no_such_run does not exist"),
         (["a_run", "--epochs", "3", "--workers", "2"], "leave out --epochs, --workers"),
+        (["a_run", *NORMS], "leave out --layer-scales"),
+        ([*LEAST, "--layer-scales", "0,1"], "layer_scales holds 0.0; all must be finite"),
     ],
 )
 def test_what_cannot_be_counted_is_one_sentence(options, words):

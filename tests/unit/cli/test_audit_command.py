@@ -1,5 +1,6 @@
 """`edp-mx audit`: its sentences, its JSON and its exit codes, with one worker."""
 
+import re
 from functools import partial
 from pathlib import Path
 
@@ -7,10 +8,12 @@ import pytest
 from support import cli
 from support.refusals import one_sentence
 
+from edp_mx.attacks.audit.bounds import ErrorCounts, epsilon_of_mu, mu_from_errors
 from edp_mx.cli import main
 from edp_mx.dp.accounting.clippings import CLIP_RULES
 
 ROOT = Path(__file__).resolve().parents[3]
+PAGE = (ROOT / "docs" / "audits.md").read_text(encoding="utf-8")
 # a sound system is refuted once in a hundred million times
 SMALL_NOISE = ["noise", "--size", "20000", "--steps", "2", "--confidence", "0.99999999"]
 
@@ -45,6 +48,27 @@ def test_a_refuted_claim_ends_with_1(capsys):
     assert out.startswith("REFUTED: at 95 % confidence one step leaks at least epsilon = ")
     assert "the published accounting claims" in out.splitlines()[0]
     assert "the accounting that holds claims" in out.splitlines()[1]
+
+
+def test_the_table_of_the_page_on_audits(capsys):
+    """Norms as scales, in a tenth of the draws; the bound of all draws if none errs."""
+    (command,) = re.findall(r"`edp-mx audit (step --draws [^`]*)`", PAGE)
+    options = command.replace("--draws 2000", "--draws 200").split()
+    table = re.findall(r"^\| ([\d., ]+) \| ([\d.]+) \| ([\d.]+) \| ([\d.]+) \|$", PAGE, re.M)
+    audited = {}
+    for scales, published, leaks, holds in table:
+        given = ("--layer-scales", scales.replace(" ", ""), "--confidence", "0.9999", "--json")
+        code = run(*options, *given)
+        found = cli.strictly(capsys.readouterr().out)
+        claims = found["claims"]
+        assert code == 1 and claims["published"]["refuted"] and not claims["holds"]["refuted"]
+        for claim, said in (("published", published), ("holds", holds)):
+            assert claims[claim]["epsilon"] == pytest.approx(float(said), rel=0.02)
+        assert float(published) < float(leaks) < float(holds)
+        audited[scales] = float(leaks)
+    without_error = mu_from_errors(ErrorCounts(0, 2000, 0, 2000), significance=0.05 / 2)
+    largest = epsilon_of_mu(without_error, delta=1e-5)
+    assert audited["8.75, 0.61"] == pytest.approx(largest, abs=0.05)
 
 
 @pytest.mark.parametrize("rule", CLIP_RULES)

@@ -13,6 +13,7 @@ from support.refusals import one_sentence
 SIZES = ["--delta", "1e-5", "--epochs", "20", "--workers", "8"]
 PLAN = [*SIZES, "--set", "privacy.decay={kind: exponential, rate: 0.05}"]
 DRAWN = ["--sampler", "poisson", "--sample-rate", "0.02"]
+NORMS = ["--layer-scales", "0.61,8.75"]
 
 
 @pytest.fixture
@@ -22,10 +23,10 @@ def run(capsys):
 
 
 @pytest.mark.parametrize("variant", ["published", "calibrated"])
-@pytest.mark.parametrize("sampling", [[], DRAWN], ids=["shuffle", "poisson"])
+@pytest.mark.parametrize("options", [[], DRAWN, NORMS], ids=["shuffle", "poisson", "norms"])
 @pytest.mark.parametrize("target", ["0.5", "8"])
-def test_account_confirms_it(run, variant, sampling, target):
-    plan = [*(SIZES if sampling else PLAN), *sampling,
+def test_account_confirms_it(run, variant, options, target):
+    plan = [*(SIZES if options else PLAN), *options,
             "--set", f"privacy.variant={variant}"]  # fmt: skip
     found = json.loads(run("calibrate", "--target-epsilon", target, *plan, "--json"))
     z = found["noise_multiplier"]
@@ -40,7 +41,8 @@ def test_account_confirms_it(run, variant, sampling, target):
     )
     both = found["variants"]
     ratio = both["published"]["noise_multiplier"] / both["calibrated"]["noise_multiplier"]
-    assert ratio == pytest.approx(2 * math.sqrt(8), rel=1e-9)
+    largest = 8.75 if options == NORMS else 1
+    assert ratio == pytest.approx(2 * largest * math.sqrt(8), rel=1e-9)
 
 
 @pytest.mark.parametrize("target", ["0.3", "1", "7.7"])

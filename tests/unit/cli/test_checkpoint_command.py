@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from golden.make_bert_hidden_states import PIECES, draw
 from safetensors.numpy import save_file
-from support import cli
+from support import cli, gpt2
 from support.refusals import one_sentence
 
 from edp_mx.data.origin import Origin, read_origin
@@ -15,6 +15,7 @@ from edp_mx.errors import UserError
 from edp_mx.models.bert import BERTConfig
 from edp_mx.models.checkpoints.huggingface import FILES, read_checkpoint
 from edp_mx.models.checkpoints.names import shapes_of
+from edp_mx.models.gpt2.checkpoint import read_checkpoint as read_gpt2
 
 TINY = BERTConfig(num_layers=1, num_heads=2, hidden_size=6, intermediate_size=5, max_positions=64)
 
@@ -43,7 +44,8 @@ def folder(tmp_path):
 
 def table(text):
     """Label → value of what is printed."""
-    rows = (line.rsplit("  ", 1) for line in text.replace("  in lower case", "").splitlines()[1:])
+    text = text.replace("  in lower case", "").replace("  in their own case", "")
+    rows = (line.rsplit("  ", 1) for line in text.splitlines()[1:])
     return {label.strip(): value.strip() for label, value in rows}
 
 
@@ -69,6 +71,21 @@ def test_import_writes_the_normal_form_and_tells_the_sizes(folder, tmp_path, cap
     assert told["layers"] == "1" and told["hidden size"] == "6" and told["pooler"] == "yes"
     assert "classifier.weight" in printed.err
     assert table(cli.printed(capsys, "checkpoint", "describe", out)) == told
+
+
+def test_a_gpt2_is_described_and_imported_too(tmp_path, capsys):
+    theirs, ours = gpt2.write_folder(tmp_path / "theirs"), tmp_path / "ours"
+    assert run("import", theirs, "--out", ours) == 0
+    told = table(capsys.readouterr().out)
+    before, after = map(read_gpt2, (theirs, ours))
+    assert (after.config, after.tokenizer) == (before.config, before.tokenizer)
+    for name, values in before.tensors.items():
+        np.testing.assert_array_equal(after.tensors[name], values)
+    assert told["parameters"] == f"{sum(v.size for v in before.tensors.values()):,}"
+    assert told["family"] == "gpt2" and told["pieces"] == f"{len(before.tokenizer)}"
+    facts = json.loads(cli.printed(capsys, "checkpoint", "describe", ours, "--json"))
+    assert facts["family"] == "gpt2" and facts["num_layers"] == before.config.num_layers
+    assert read_origin(ours / "origin.json") == (Origin("theirs", "unknown"),)
 
 
 def test_nothing_is_overwritten(folder, tmp_path):

@@ -4,7 +4,7 @@ import shutil
 from functools import partial
 
 import pytest
-from support import cli
+from support import cli, gpt2
 from support.huggingface import drawn, packaged_minilm, write_folder
 from support.refusals import one_sentence
 
@@ -12,6 +12,7 @@ from edp_mx.data.origin import UNKNOWN, Origin, read_origin
 from edp_mx.errors import UserError
 from edp_mx.models.checkpoints import known_encoders as known
 from edp_mx.models.checkpoints.huggingface import read_checkpoint
+from edp_mx.models.gpt2.checkpoint import read_checkpoint as read_gpt2
 from edp_mx.runs.ancestors import origin_of
 
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
@@ -42,6 +43,14 @@ def test_a_repository_of_the_hub_comes_with_its_commit(hub, tmp_path, capsys):
     assert origin_of(brought)[0].source == source
     assert read_checkpoint(brought).num_parameters == sum(v.size for v in drawn().values())
     one_sentence("holds files already", fetch, "me/tiny")
+
+
+def test_a_gpt2_of_the_hub_comes_as_one(hub, tmp_path):
+    shutil.rmtree(hub)
+    gpt2.write_folder(hub)
+    assert fetch("me/tiny") == 0
+    brought = tmp_path / "checkpoints" / "tiny"
+    assert read_gpt2(brought).config == read_gpt2(hub).config
 
 
 @pytest.mark.parametrize(

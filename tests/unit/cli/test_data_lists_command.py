@@ -97,6 +97,7 @@ def test_whoever_is_trained_on_prompts_is_known_to_have_read_their_corpus(mine):
         ),
         ("words", ["health", "--size", 0], "--size is 0; it must be 1 or more"),
         ("words", ["health", "--min-count", 0], "--min-count is 0; it must be 1 or more"),
+        ("prompts", ["mine.jsonl", "p.csv"], "p.csv: no text of two words or more that has no"),
         ("labels", ["empty.jsonl"], "empty.jsonl: no utterances"),
         ("labels", ["health", "--seed", -1], "--seed is -1; it must be 0 or more"),
     ],
@@ -105,6 +106,7 @@ def test_what_cannot_be_done_is_one_sentence_and_leaves_nothing(
     mine, action, options, sentence, tmp_path
 ):
     (tmp_path / "empty.jsonl").write_text("")
+    (tmp_path / "p.csv").write_text("prompt,reply\nfood,Thai food .\n")
     errors = edp_mx("data", action, *options, "--out", "out", code=2).stderr
     assert sentence in errors.splitlines()[-1] and not (tmp_path / "out").exists()
 

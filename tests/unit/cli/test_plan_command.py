@@ -21,7 +21,7 @@ LAYERS = ["model/bert.yaml", "recipe/heads.yaml"]
 def planned(*options):
     """What `plan` prints, with commands joined as a shell does it."""
     said = edp_mx("plan", "--num-examples", 5000, "--epsilon", 4, *options).stdout
-    assert "--json" in options or max(map(len, said.splitlines())) <= 80
+    assert {"--json", "--start-from"} & {*options} or max(map(len, said.splitlines())) <= 80
     return re.sub(r" \\\n +", " ", said)
 
 
@@ -93,6 +93,21 @@ def test_the_next_command_has_the_settings_of_the_record(is_clone, of_heads, mon
     for value in (settings, kept_settings):
         value["model.start_from"] = "what lies there has changed: the records are below it"
     assert settings == {**kept_settings, **new} and found["batch_size"] == 3222
+
+
+def test_a_start_that_is_given_is_that_of_the_next_command(of_heads, monkeypatch):
+    monkeypatch.chdir(ROOT)
+    folder = of_heads / "a start"
+    folder.mkdir()
+    (folder / "config.json").write_text(json.dumps(
+        {"num_hidden_layers": 2, "num_attention_heads": 3, "hidden_size": 24, "vocab_size": 40,
+         "intermediate_size": 40}))  # fmt: skip
+    page = planned("--records", of_heads, "--start-from", folder)
+    assert "START_FROM" not in page
+    (command,) = re.findall(r"launch/train.sh mine.yaml (.*)", page)
+    words = shlex.split(command)
+    model = load_config([CONFIGS / "model/bert.yaml", words[0]], words[2:]).model
+    assert (str(model.start_from), model.num_layers, model.hidden_size) == (str(folder), 2, 24)
 
 
 def test_other_records_and_several_seeds_are_named(tmp_path):

@@ -29,7 +29,7 @@ def test_help_has_examples(command, capsys):
     assert f"edp-mx {' '.join(command)}" in examples or "launch/" in examples
 
 
-@pytest.mark.parametrize("command, count", [("account", 4), ("calibrate", 5)])
+@pytest.mark.parametrize("command, count", [("account", 5), ("calibrate", 5)])
 def test_the_examples_of_what_needs_no_data_run(command, count, capsys, monkeypatch):
     with pytest.raises(SystemExit):
         parse(command, "--help")

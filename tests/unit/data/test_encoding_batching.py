@@ -224,6 +224,7 @@ def test_a_text_to_continue_keeps_its_end(max_tokens, room, end):
                if n <= max_tokens and sum(counts[-n:]) <= room)  # fmt: skip
     skipped = 0 if encoded.skips is None else encoded.skips[0]
     assert (skipped, encoded.lengths[0]) == (len(tokens) - kept, kept)
+    assert encoded.num_begun_later == (skipped > 0)
     assert not encoded.num_cut
 
 

@@ -8,7 +8,7 @@ import time
 from contextlib import contextmanager
 
 import pytest
-from support.serving import JSON, PATIENCE, Model, connect, posted, raw, send, serving
+from support.serving import JSON, PATIENCE, Echo, Model, connect, posted, raw, send, serving
 
 from edp_mx.errors import UserError
 from edp_mx.serving import app, connections, wire
@@ -87,6 +87,58 @@ def test_a_stream_that_fails_or_takes_too_long_says_so(model):
         assert json.loads([*answer][-1]) == {"error": "the server failed"}
 
 
+def writing(model, ended, most=10_000, pause=0.05):
+    """A model that writes a long answer to "long", word by word, unless it is stopped."""
+
+    def predict(utterances, heard=None):
+        found = model(utterances)
+        try:
+            for count in range(most if utterances == [["long"]] else 0):
+                time.sleep(pause)
+                if heard is not None:
+                    heard(Echo(["w"] * (count + 1), None))
+        except BaseException:
+            ended.append(count)
+            raise
+        return found
+
+    predict.batcher_of = model.batcher_of
+    predict.gate = model.gate
+    return predict
+
+
+def test_a_stream_may_be_long_as_long_as_it_goes_on(model):
+    """Its time counts from its last part."""
+    seconds = 4
+    with serving(writing(model, [], 10, pause=0.5), seconds=seconds) as running:
+        began = time.monotonic()
+        with asked_to_stream(running.port, "long") as answer:
+            lines = [json.loads(line) for line in answer]
+    assert time.monotonic() - began > seconds
+    assert len(lines) == 11 and lines[-1] == {"tokens": ["long"]}
+
+
+def test_a_stream_that_nobody_reads_any_more_is_not_written_to_its_end(model):
+    """Its client is gone, or has been told that it took too long: the next one is answered.
+
+    So is a whole answer that nobody waits for.
+    """
+    ended = []
+    with serving(writing(model, ended)) as running:
+        with asked_to_stream(running.port, "long") as answer:
+            answer.readline()
+        assert send(running.port, body='{"text": "hi"}')[::2] == (200, {"tokens": ["hi"]})
+    assert len(ended) == 1
+    with serving(writing(model, ended, pause=1), seconds=0.5) as running:
+        with asked_to_stream(running.port, "long") as answer:
+            assert json.loads([*answer][-1]) == {"error": "too busy; try again"}
+        assert send(running.port, body='{"text": "long"}')[0] == 503
+        deadline = time.monotonic() + PATIENCE
+        while send(running.port, body='{"text": "hi"}')[0] != 200:
+            assert time.monotonic() < deadline
+    assert 2 <= len(ended) <= 3  # the second may not have been begun
+
+
 def test_streams_of_several_clients_are_their_own(model, port):
     model.gate.clear()
     with asked_to_stream(port, "a b") as one, asked_to_stream(port, "c d") as other:
@@ -112,6 +164,10 @@ def nested(depth):
         ({"body": '{"tokens": [1]}'}, 400, "an utterance is"),
         ({"body": '{"text": "\\ud800"}'}, 400, "the body is not JSON"),
         ({"body": json.dumps({"text": "a " * 1001})}, 400, "of 1 to 1000 words"),
+        ({"body": '{"text": "a", "stream": "yes"}'}, 400, "must be true or false"),
+        ({"body": '{"text": "a", "beams": 3}'}, 400, "beams"),
+        ({"body": '{"utterances": ["a"], "stream": true}'}, 400, "a stream is of one text"),
+        ({"body": '{"utterances": [{"text": "a", "stream": true}]}'}, 400, "no key that can"),
         ({"body": '{"utterances": []}'}, 400, "a list of 1 to 256"),
         ({"body": json.dumps({"utterances": ["a"] * 257})}, 400, "a list of 1 to 256"),
         ({"body": '{"text": "crash"}'}, 500, "the server failed"),
@@ -324,7 +380,11 @@ def test_one_bad_question_spoils_no_other():
 
 def test_a_model_with_too_few_answers_fails_that_question_alone():
     model = Model()
-    batcher = Batcher(lambda: lambda asked: model(asked)[: len(asked) - asked.count(["few"])])
+
+    def answers(asked, heard=None):
+        return model(asked)[: len(asked) - asked.count(["few"])]
+
+    batcher = Batcher(lambda: answers)
     with pytest.raises(RuntimeError, match="the model answered 1 of 2 utterances"):
         asyncio.run(batcher.ask([["few"], ["a"]], seconds=PATIENCE))
     assert asyncio.run(batcher.ask([["b"]], seconds=PATIENCE))[0].tokens == ["b"]

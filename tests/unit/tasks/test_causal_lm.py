@@ -2,6 +2,7 @@
 
 import math
 from collections import Counter
+from dataclasses import replace
 
 import mxnet as mx
 import numpy as np
@@ -224,6 +225,27 @@ def test_what_is_told_while_it_is_written_ends_with_all_of_it(beams, most):
     assert all(answer.text.startswith(part.text.rstrip("\ufffd")) for part in said)
 
 
+@pytest.mark.parametrize(("most", "room"), [(5, 5), (64, 10)])
+def test_a_long_prompt_leaves_room_for_its_reply(most, room, caplog):
+    """For what is asked for, or half of the positions; it loses its beginning, and that is told."""
+    model, positions = model_of(), 20
+    assert model.encoder.max_positions >= positions
+    model.encoder.decoder.config = replace(model.encoder.decoder.config, max_positions=positions)
+    model.answering = Decoding(max_pieces=most)
+    prompt = Utterance((*["ab"] * 30, "b", REPLY), ("O",) * 32, "")
+    config = ExperimentConfig(task="causal_lm", data=DataConfig(max_pieces=positions - 1))
+    encoded = encode_part(
+        config, [prompt], VOCABULARY, "given", most_continued=model.most_continued
+    )
+    ids = encoded.batch([0]).inputs.pieces[0]
+    assert positions - (len(ids) - 1) == room  # as `answers` counts
+    assert [PIECES[i] for i in ids[-4:-1]] == ["Ġ", "b", PIECES[END]]
+    assert "1 of 1 given utterances have a prompt, or a text to continue, that is too long" in (
+        caplog.text
+    )
+    assert "ends are cut off" not in caplog.text
+
+
 @pytest.mark.parametrize("task", ["causal_lm", "intent_slot"])
 def test_slots_that_are_cut_off_are_missed_where_there_are_any(task, caplog):
     config = ExperimentConfig(task=task, data=DataConfig(max_pieces=3))
@@ -239,7 +261,7 @@ def test_a_model_that_reads_both_ways_is_refused():
 
 
 def test_without_heads_there_is_nothing_to_train_but_the_network():
-    with pytest.raises(UserError, match="a language model has no heads; set it to all or biases"):
+    with pytest.raises(UserError, match="has no heads; set it to all, biases, lora, prefix or rgp"):
         model_of(trained="heads")
 
 
