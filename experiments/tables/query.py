@@ -117,7 +117,8 @@ def query(records: Iterable[Record], attacks: Sequence[AttackRecord] = ()) -> Di
 def successes_of(attacks: Iterable[AttackRecord], records: Iterable[Record]) -> Successes:
     """Return the outcome of each attack, by the id of the attacked run and the attack's name.
 
-    A run that repeats an attacked one to the last digit has its outcome, too.
+    A run that repeats an attacked one to the last digit has its outcome, too, and where it has one
+    of its own, that which has LiRA's aligned variant.
     """
     ends = {run_id(record): came_to(record) for record in records}
     repeats: Dict[str, List[str]] = {}
@@ -127,7 +128,9 @@ def successes_of(attacks: Iterable[AttackRecord], records: Iterable[Record]) -> 
     found = dict(success)
     for (run, attack), each in success.items():
         for other in repeats.get(ends.get(run, ""), ()):
-            found.setdefault((other, attack), each)
+            own = found.setdefault((other, attack), each)
+            if ALIGNED in each and ALIGNED not in own:
+                found[other, attack] = each
     return found
 
 

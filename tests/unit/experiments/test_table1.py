@@ -171,6 +171,9 @@ def test_a_run_that_repeats_another_counts_once_with_the_attacks_on_it():
             found = attack(attacked, "shadow", "shadow classifier", 0.6, 0.02)
             shown, _ = row(both, [found], "sgd")
             assert (shown["MIA-AUC %"], shown["runs"]) == ("60.0 [67.5]", "1")
+            old = attack(attacked, "lira", "LiRA offline", 0.9, 0.02)
+            new = attack(first if attacked is again else again, "lira", ALIGNED, 0.8, 0.02)
+            assert row(both, [old, new], "sgd")[0]["LiRA AUC %"] == "80.0"
 
 
 def test_what_is_not_measured_is_a_dash_beside_the_paper_s_number():
