@@ -18,7 +18,7 @@ from edp_mx.dp.accounting.guarantee import Guarantee, guarantee
 from edp_mx.dp.accounting.lognumber import exp_of
 from edp_mx.dp.accounting.plan import Plan, refuse_other_sizes
 from edp_mx.dp.given import arrays_of, refuse_arguments, refuse_users, refuse_without_items
-from edp_mx.dp.mixing import refuse_mixing, refuse_state
+from edp_mx.dp.mixing import away_from_start, refuse_mixing, refuse_state
 from edp_mx.dp.privacy.build_clipping import TryOn, clipping_that_fits, tried_of
 from edp_mx.dp.privacy.flat import FlatGradients
 from edp_mx.dp.privacy.layer_scales import scales_by_size, settle_scales
@@ -191,10 +191,10 @@ class PrivateTraining:
 
     def _prepare(self, dataset: Any) -> None:
         """Deal the data, build mechanism and sampler of the plan; go on from a checkpoint."""
-        self._dataset = dataset
-        refuse_other_deal(self._workers, self._batch_of, len(dataset), self._seed, self._users)
-        self._sampler = self._dealt(len(dataset))
-        first = [self._batch_of(r) for r in np.array_split(tried_of(len(dataset)), 3) if len(r)]
+        self._dataset, size = dataset, len(dataset)
+        refuse_other_deal(self._workers, self._batch_of, size, self._seed, self._users)
+        self._sampler = self._dealt(size)
+        first = [self._batch_of(r) for r in np.array_split(tried_of(size), 3) if len(r)]
         refuse_state(self.net, [partial(self._loss_of, batch) for batch in first])
         broadcast_weights(self.net, self._workers)
         flat = FlatGradients(layers_of(self.net))
@@ -206,7 +206,7 @@ class PrivateTraining:
             flat,
             self.net,
             chunk_size=self._chunk_size,
-            try_on=TryOn(self._loss_of, self._batch_of, len(dataset), refuse_mixing),
+            try_on=TryOn(self._loss_of, self._batch_of, size, away_from_start, refuse_mixing),
             workers=self._workers,
         )
         if refusal:
@@ -223,7 +223,7 @@ class PrivateTraining:
         self._losses = UnitLosses(
             self._loss_of,
             self._batch_of,
-            lengths=np.zeros(len(dataset)),
+            lengths=np.zeros(size),
             sampler=self._sampler,
             mechanism=self._mechanism,
             seed=self._seed,

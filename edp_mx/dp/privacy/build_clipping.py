@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Callable, NamedTuple, Tuple
+from typing import Any, Callable, ContextManager, NamedTuple, Tuple
 
 import mxnet as mx
 import numpy as np
@@ -27,12 +27,14 @@ class TryOn(NamedTuple):
         loss_of: the losses of a batch, as `refuse_wrong_on` takes it.
         batch_of: the batch of some records, as `refuse_wrong_on` takes it.
         num_records: how many there are, of which a few are tried.
-        refuse_mixing: `dp.mixing.refuse_mixing`; this room has no random numbers but its noise.
+        away_from_start, refuse_mixing: of `dp.mixing`; this room has no random numbers but its
+            noise.
     """
 
     loss_of: Callable[[Any], mx.nd.NDArray]
     batch_of: Callable[[np.ndarray], Any]
     num_records: int
+    away_from_start: Callable[[gluon.Block], ContextManager[None]]
     refuse_mixing: Callable[..., None]
 
 
@@ -74,13 +76,14 @@ def clipping_that_fits(
         clipping = clipping_for(kind, release, flat, network, chunk_size=chunk_size)
         if CLIPPINGS[kind].takes_many:
             tried = tried_of(try_on.num_records)
-            try_on.refuse_mixing(try_on.loss_of, try_on.batch_of, tried)
-            refuse_wrong_on(
-                clipping,
-                try_on.loss_of,
-                lambda rows: try_on.batch_of(tried[rows]),
-                num_records=len(tried),
-            )
+            with try_on.away_from_start(network):
+                try_on.refuse_mixing(try_on.loss_of, try_on.batch_of, tried)
+                refuse_wrong_on(
+                    clipping,
+                    try_on.loss_of,
+                    lambda rows: try_on.batch_of(tried[rows]),
+                    num_records=len(tried),
+                )
     except UserError as error:
         refusal = str(error)
     refusals = [each for each in workers.gather(refusal) if each]

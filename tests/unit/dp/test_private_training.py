@@ -321,11 +321,14 @@ def padded(items):
 
 
 @pytest.mark.parametrize("is_sorted", [True, False])
-@pytest.mark.parametrize("kind", ["training", "padding"])
+@pytest.mark.parametrize("kind", ["training", "zeros", "padding"])
 def test_a_network_that_mixes_examples_is_trained_by_the_loop(kind, is_sorted, generator, caplog):
-    """Also where the first texts have one length, and where it does not mix to predict."""
-    if kind == "training":
-        private, dataset = training(ready(MixesInTraining(), generator)), vectors(generator)
+    """Also where the first texts have one length, where it does not mix to predict or at first."""
+    if kind != "padding":
+        net, dataset = ready(MixesInTraining(), generator), vectors(generator)
+        if kind == "zeros":  # lets no value of another example through, and no gradient
+            net.last.weight.set_data(nd.zeros((3, 8)))
+        private, start = training(net), weights_of(net)
     else:
         lengths = sorted([2] * 6 + generator.integers(2, 9, N - 7).tolist()) + [30]
         texts = [(generator.integers(1, 40, n), n % 3) for n in lengths]
@@ -333,26 +336,35 @@ def test_a_network_that_mixes_examples_is_trained_by_the_loop(kind, is_sorted, g
         private = training(ready(Bag(), generator), batchify_fn=padded)
     next(private.batches(dataset))
     assert private.plan.clipping == "loop" and "takes its place" in caplog.text
+    if kind != "padding":
+        assert (weights_of(net) == start).all()  # after all that was tried with others
 
 
 class Remembering(nn.Block):
-    """Subtracts a running mean of its inputs, which is no parameter."""
+    """Subtracts a running mean of its inputs, which is no parameter; with 0 that of the last."""
 
-    def __init__(self):
+    def __init__(self, kept):
         super().__init__()
-        self.mean = nd.zeros(4)
+        self.kept, self.mean = kept, nd.zeros(4)
         with self.name_scope():
-            self.dense = nn.Dense(3)
+            self.dense = nn.Dense(3, in_units=4)
 
     def forward(self, inputs):
+        centred = inputs - self.mean
         if autograd.is_training():
-            self.mean = (0.9 * self.mean + 0.1 * inputs.mean(axis=0)).detach()
-        return self.dense(inputs - self.mean)
+            self.mean = (self.kept * self.mean + (1 - self.kept) * inputs.mean(axis=0)).detach()
+        return self.dense(centred)
 
 
 @pytest.mark.parametrize("clipping", ["ghost", "loop"])
-def test_a_network_that_keeps_something_of_examples_is_refused(clipping, generator, tmp_path):
-    private = training(ready(Remembering(), generator), clipping=clipping, folder=tmp_path)
+@pytest.mark.parametrize(("kept", "scale"), [(0.9, 1), (0.9, 0), (0, 1)])
+def test_a_network_that_keeps_something_of_examples_is_refused(
+    clipping, kept, scale, generator, tmp_path
+):
+    """Also where a layer of zeros hides it at first, and where only the last batch is kept."""
+    net = ready(Remembering(kept), generator)
+    net.dense.weight.set_data(scale * net.dense.weight.data())
+    private = training(net, clipping=clipping, folder=tmp_path)
     batches = private.batches(vectors(generator))
     one_sentence("depends on examples before it.*kept without noise", next, batches)
     assert not any(tmp_path.iterdir())
