@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any, Callable, List, Optional, Sequence
 
 Tokens = Sequence[str]
-Predict = Callable[..., List[Any]]  # of lists of tokens, and perhaps `heard`
+Predict = Callable[..., List[Any]]  # of lists of tokens, and, of a single one, `heard`
 
 
 class Busy(Exception):

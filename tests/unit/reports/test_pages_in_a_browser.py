@@ -179,7 +179,7 @@ def test_a_click_on_a_column_sorts_by_it(browser, pages):
 class Understander(Model):
     """A model that finds a slot at the end of all that is said."""
 
-    def __call__(self, utterances):
+    def __call__(self, utterances, **heard):
         return list(map(self.understand, utterances))
 
     @staticmethod
