@@ -98,12 +98,11 @@ def run_import(arguments: argparse.Namespace) -> int:
 def _take(folder: Path, out: Path, origin: Sequence[Origin]) -> int:
     """Write the checkpoint of a folder as training reads it."""
     from edp_mx.data.origin import ORIGIN, write_origin
-    from edp_mx.models.registry import family_of_folder
+    from edp_mx.models.registry import read_folder
 
     start_logging(is_first=True)
-    family = family_of_folder(folder)
-    assert family.read_checkpoint is not None and family.write_checkpoint is not None
-    checkpoint = family.read_checkpoint(str(folder))
+    family, checkpoint = read_folder(folder)
+    assert family.write_checkpoint is not None
     write_origin(out / ORIGIN, origin)  # first: no weights without it
     config, tokenizer = checkpoint.config, checkpoint.tokenizer
     family.write_checkpoint(out, config=config, tokenizer=tokenizer, tensors=checkpoint.tensors)
@@ -112,13 +111,10 @@ def _take(folder: Path, out: Path, origin: Sequence[Origin]) -> int:
 
 
 def run_describe(arguments: argparse.Namespace) -> int:
-    from edp_mx.models.registry import family_of_folder
+    from edp_mx.models.registry import read_folder
 
     start_logging(is_first=True)
-    folder = arguments.folder
-    read = family_of_folder(folder).read_checkpoint
-    assert read is not None
-    checkpoint = read(str(folder))
+    folder, (_, checkpoint) = arguments.folder, read_folder(arguments.folder)
     return tell(arguments, lambda: _as_json(checkpoint), lambda: _as_text(folder, checkpoint))
 
 

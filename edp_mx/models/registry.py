@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, Dict, Optional
+from typing import Any, Dict, Optional, Tuple
 
 from edp_mx.data.tokenizer import read_object
 from edp_mx.errors import UserError
@@ -22,12 +22,17 @@ def family_of(config: ModelConfig) -> Family:
     return FAMILIES[config.family]
 
 
-def family_of_folder(folder: Path) -> Family:
-    """Return the family of a folder in Hugging Face's layout; BERT's, unless it names another."""
+def read_folder(folder: Path) -> Tuple[Family, Any]:
+    """Read a folder in Hugging Face's layout, by the family that it names; any other is a BERT's.
+
+    Returns:
+        The family, and the pre-trained weights as its `read_checkpoint` gives them.
+    """
     path = folder / CONFIG
     kind = read_object(path).get("model_type") if path.is_file() else None
-    named = FAMILIES.get(str(kind))
-    return FAMILIES["bert"] if named is None or named.read_checkpoint is None else named
+    family = gpt2.FAMILY if kind == gpt2.FAMILY.name else bert_encoder.FAMILY
+    assert family.read_checkpoint is not None
+    return family, family.read_checkpoint(str(folder))
 
 
 def read_start(config: ModelConfig) -> Optional[Any]:

@@ -91,11 +91,8 @@ def beaten_by(point: Point, points: Sequence[Point]) -> str:
         return "none"
     _, name, best = min(fitting, key=itemgetter(0, 1))
     pooled = pooled_of([each.entry.by_seed for each in points])
-    by_chance = [
-        _is_chance(point.entry, best.entry, key, pooled[key])
-        for key in ("ser", *ATTACKS)
-        if key in pooled
-    ]
+    compared = [key for key in ("ser", *ATTACKS) if key in pooled]
+    by_chance = [_is_chance(point.entry, best.entry, key, pooled[key]) for key in compared]
     return f"{name}{' (by chance)' * (bool(by_chance) and all(by_chance))}"
 
 

@@ -10,7 +10,7 @@ from typing import Any, Callable, Dict, Iterable, List, Mapping, Optional, Seque
 
 from edp_mx.runs.attack_files import ALIGNED, AttackRecord, AttackSuccess
 from edp_mx.runs.file_types import Record
-from edp_mx.runs.measurements import Measurement, Spread, came_to, measurements
+from edp_mx.runs.measurements import Measurement, Spread, came_to, measurements, spread_of
 from edp_mx.runs.record import run_id
 from edp_mx.runs.records import value_of
 from edp_mx.tasks.intent_slot.task import INTENT_SLOT
@@ -210,7 +210,7 @@ def entry_of(
     }  # fmt: skip
     by_seed = {name: _by_seed(records, values) for name, values in of_runs.items()}
     ser, auc, lira_auc, lira_tpr = (
-        Spread(fmean(by_seed[name]), min(its.values()), max(its.values())) if its else None
+        spread_of(tuple(its.values()))._replace(mean=fmean(by_seed[name])) if its else None
         for name, its in of_runs.items()
     )
     assert ser is not None
