@@ -46,7 +46,7 @@ class Read:
         part: of the fingerprint of the training part.
         seed: of a stand-in that was made.
         size: how many texts were read: utterances or lines, and the parts of those that have parts.
-        texts: of `SAMPLE` texts at most, one behind the other; random ones in place of repeated
+        sample: of `SAMPLE` texts at most, one behind the other; random ones in place of repeated
             texts.
     """
 
@@ -58,7 +58,7 @@ class Read:
     part: Optional[str] = None
     seed: Optional[int] = None
     size: int = 0
-    texts: str = ""
+    sample: str = ""
 
     @classmethod
     def at(cls, corpus: str, paths: Iterable[Path], *, salt: Optional[str] = None) -> Read:
@@ -92,11 +92,11 @@ class Read:
         size, lowest = len(digests), np.unique(digests)[:SAMPLE]
         hashed = list(self._hashed(lowest.tolist()))
         hashed += [os.urandom(_DIGITS // 2).hex() for _ in range(min(size, SAMPLE) - len(hashed))]
-        return replace(self, size=size, texts="".join(sorted(hashed)))
+        return replace(self, size=size, sample="".join(sorted(hashed)))
 
     def count_in(self, digests: Iterable[int]) -> Tuple[int, int]:
         """Return how many texts of the sample are among those, and how many there are in all."""
-        sample = {self.texts[i : i + _DIGITS] for i in range(0, len(self.texts), _DIGITS)}
+        sample = {self.sample[i : i + _DIGITS] for i in range(0, len(self.sample), _DIGITS)}
         return sum(text in sample for text in self._hashed(digests)), len(sample)
 
     def _hashed(self, digests: Iterable[int]) -> Iterator[str]:
@@ -222,7 +222,7 @@ class AtHand:
                 return True
             if theirs.part and ours.with_part(self._fingerprint).part == theirs.part:
                 return True
-            if theirs.texts:
+            if theirs.sample:
                 return self._shares(theirs)
         return True if ours.corpus == theirs.corpus else None
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import hashlib
 import json
+import unicodedata
 from contextlib import nullcontext
 from pathlib import Path
 from typing import Any, Iterable, Iterator
@@ -19,9 +20,12 @@ def lines_of(path: Path) -> Iterator[str]:
 
 
 def digest(line: str) -> int:
-    """Return 64 bits that depend on the words of a line, not on case or blanks."""
-    words = " ".join(line.casefold().split()).encode()
-    return int.from_bytes(hashlib.blake2b(words, digest_size=8).digest(), "big")
+    """Return 64 bits that depend on the letters and digits of a line alone, or on one without any.
+
+    So it is the same however the words are cut ("don 't" or "don't"), and whatever case they have.
+    """
+    said = "".join(filter(str.isalnum, unicodedata.normalize("NFKC", line.casefold()))) or line
+    return int.from_bytes(hashlib.blake2b(said.encode(), digest_size=8).digest(), "big")
 
 
 def write_lines(path: PathLike, lines: Iterable[str]) -> int:

@@ -31,7 +31,7 @@ logger = logging.getLogger(__name__)
 
 
 class Said(NamedTuple):
-    """What somebody said: the user, "" if none, and digests of the text and of where it was read.
+    """What somebody said: the user, "" if none, and hashes of the text and of where it was read.
 
     The text is the same in a copy of a corpus, the place is if other columns of it are read. The
     text of what has long parts is the last of these, such as a reply, whatever its prompt is there.
@@ -169,7 +169,7 @@ def said_in(part: Sequence[Utterance], data: DataConfig) -> FrozenSet[Said]:
     """Return who said each utterance of a part of a corpus, what, and where it was read."""
     corpus = f"{data.corpus} {data.split_seed}" if is_made(data) else find_corpus(data).resolve()
     return frozenset(
-        Said(one.user or "", digest(texts_of(one.tokens)[-1]), digest(f"{corpus} {one.id}"))
+        Said(one.user or "", digest(texts_of(one.tokens)[-1]), hash((corpus, one.id)))
         for one in part
     )
 

@@ -61,13 +61,14 @@ def read(utterances, corpus="theirs"):
         (MINE[::-1], True),  # another order, and so another split
         ([replace(u, id="7", user="a", intent="y", slots=("B-a", "O", "O")) for u in MINE], True),
         (said(*("  ".join(u.tokens).upper() for u in MINE)), True),
+        (said(*(f"call num ber-{i}." for i in range(300))), True),
         (MINE[:20], True),  # which is all that they have
         (MINE[:100] + OTHERS, True),  # a third of the corpus at hand
         (MINE[:3] + OTHERS, False),  # 1 %: what people say everywhere
         (OTHERS, False),
         (said("call number 1", "call number 2") + OTHERS[:3], False),  # by chance
     ],
-    ids=["order", "labels", "case", "subset", "merged", "hardly", "none", "chance"],
+    ids=["order", "labels", "case", "cut", "subset", "merged", "hardly", "none", "chance"],
 )
 def test_a_tenth_of_the_smaller_corpus_in_common_is_the_same_corpus(at_hand, theirs, is_own):
     shuffled = random.Random(1).sample(theirs, len(theirs))
@@ -162,9 +163,9 @@ def test_without_the_key_nothing_but_the_size_is_told():
     first, second, repeated = read(MINE), read(MINE), read(MINE[:5] * 60)
     size = len(MINE)
     for one in (first, second, repeated):
-        assert (one.size, len(one.texts)) == (size, 12 * size)
+        assert (one.size, len(one.sample)) == (size, 12 * size)
     assert first.part != second.part and first.count_in([]) == (0, size)
-    hashes = [{one.texts[i : i + 12] for i in range(0, 12 * size, 12)} for one in (first, second)]
+    hashes = [{one.sample[i : i + 12] for i in range(0, 12 * size, 12)} for one in (first, second)]
     assert not hashes[0] & hashes[1]
     digests = [digest(" ".join(u.tokens)) for u in MINE]
     assert [one.count_in(digests)[0] for one in (first, second, repeated)] == [size, size, 5]

@@ -8,7 +8,7 @@ from support.refusals import one_sentence, refused
 from edp_mx.config import ExperimentConfig
 from edp_mx.data.readers import read_utterances
 from edp_mx.data.readers.columns_config import NONE, ColumnsConfig
-from edp_mx.data.text import lines_of, write_lines
+from edp_mx.data.text import digest, lines_of, write_lines
 
 
 def test_lines_are_read_without_blanks_around_them(tmp_path):
@@ -60,3 +60,21 @@ def test_a_task_without_labels_has_none_in_its_settings():
     data = ExperimentConfig(task="masked_lm").data
     assert (data.columns.slots, data.columns.intent, data.labels.source) == (NONE, NONE, NONE)
     one_sentence(r"data\.labels\.source must not be none", ExperimentConfig, data=data)
+
+
+@pytest.mark.parametrize(
+    "same",
+    [
+        ("don't, please.", "don ' t , PLEASE ."),
+        ("caf\u00e9 no 5", "Cafe\u0301 no. \uff15"),
+        ("Stra\u00dfe", "STRASSE"),
+        ("\u6771\u4eac \u3078", "\u6771\u4eac\u3078\u3002"),
+    ],
+)
+def test_a_digest_is_of_letters_and_digits_however_the_words_are_cut(same):
+    first, second = map(digest, same)
+    assert first == second != digest(same[0] + " a")
+
+
+def test_what_has_no_letters_has_its_own_digest():
+    assert len({*map(digest, ("?", "!", ":-)", ""))}) == 4
