@@ -11,16 +11,19 @@ from optuna.trial import TrialState
 
 from edp_mx.dp.accounting.ledger import LedgerFile, read_ledger
 from edp_mx.errors import UserError
+from edp_mx.runs.interrupted import has_begun
 from edp_mx.runs.record import record_of, records_like
 from edp_mx.runs.records import collect
 from edp_mx.runs.run_directory import RunDirectory
 from edp_mx.runs.sweep.budget import Budget, locked
 from edp_mx.runs.sweep.config import Places, SweepConfig
 from edp_mx.runs.sweep.processes import Ended, train_all
-from edp_mx.runs.sweep.study import Study, error_of
-from edp_mx.runs.sweep.trial import Trial, folder_of
+from edp_mx.runs.sweep.study import Study, error_of, was_trained
+from edp_mx.runs.sweep.trial import Trial, folder_of, has_folder
 from edp_mx.runtime.console_text import count_of
 from edp_mx.runtime.yaml_tree import read_layers
+
+LOST = "its run was removed, and no record of it is left"
 
 logger = logging.getLogger(__name__)
 
@@ -66,7 +69,8 @@ class Sweep:
         for told in self._study.finished():
             trial = self._trial(self._study.values(told))
             if not trial.records:
-                trial.error = error_of(told)
+                trial.is_lost = was_trained(told) and not has_folder(trial, folder)
+                trial.error = error_of(told) or (trial.is_lost and LOST) or None
                 trial.is_stopped = told.state == TrialState.PRUNED
         for key in [k for k, each in self._found.items() if is_retried and each.error]:
             del self._found[key]
@@ -140,6 +144,8 @@ class Sweep:
     def _note(self, ended: Ended[Trial]) -> None:
         """Report the end of a training to the study."""
         trial, run = ended.trial, ended.run
+        if has_begun(run):
+            self._study.note_begun(self._proposed[trial.hash])
         if ended.code == 0 and run.has("record"):
             trial.error, trial.is_stopped = None, False  # it came to its end before it was stopped
             record = record_of(run)

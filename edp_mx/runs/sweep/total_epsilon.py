@@ -36,11 +36,12 @@ def total_of(trials: Sequence[Trial], folder: Path) -> Optional[Total]:
     Raises:
         UserError: a ledger that cannot be read, or trainings that protect other units.
 
-    Edge cases: a training that left neither ledger nor record had no privacy.
+    Edge cases: a training that left neither ledger nor record had no privacy; so counts one that
+    nothing is left of.
     """
     spent: List[Guarantee] = []
     stated: List[Record] = []
-    here, is_open = set(), 0
+    here, is_open = set(), sum(trial.is_lost for trial in trials)
     for path in sorted(folder.glob("trial-*/")):
         run = RunDirectory(path)
         record = run.load(Record) if run.has("record") else None

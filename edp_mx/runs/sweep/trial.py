@@ -39,6 +39,7 @@ class Trial:
         records: of all its runs, once it has been trained, here or before.
         error: why it failed, or was stopped.
         is_stopped: it was, because others did better at the same epoch.
+        is_lost: it was trained, and neither its run nor a record is left.
     """
 
     values: Values
@@ -48,6 +49,7 @@ class Trial:
     records: List[Record] = field(default_factory=list)
     error: Optional[str] = None
     is_stopped: bool = False
+    is_lost: bool = False
 
     @classmethod
     def of(
@@ -117,6 +119,11 @@ def folder_of(trial: Trial, folder: Path) -> RunDirectory:
         if is_open or not run.path.exists():
             return run
     raise UserError(f"{folder} holds a thousand attempts at the trial {trial.hash}; remove some")
+
+
+def has_folder(trial: Trial, folder: Path) -> bool:
+    """Return whether the run of an attempt at a trial is there."""
+    return any(folder.glob(f"trial-{trial.hash}*/"))
 
 
 def last_sentence(log: Path) -> str:

@@ -304,6 +304,39 @@ def test_all_that_its_trainings_have_spent_is_composed(tmp_path):
     assert "together, ε = ∞" in describe_sweep(trials, tmp_path)
 
 
+@pytest.mark.parametrize("is_kept", [False, True])
+def test_a_removed_run_still_counts(tmp_path, trained, is_kept):
+    """If a record is kept elsewhere by what that states, or else as if it had no privacy."""
+    sweep, _ = run_whole(tmp_path, GRID)
+    best = min((trial for trial in sweep.trials if not trial.error), key=lambda trial: trial.cost)
+    spent = total_of(sweep.trials, sweep.folder)
+    records = [shutil.copytree(sweep.folder, tmp_path / "kept")] if is_kept else []
+    shutil.rmtree(sweep.folder / f"trial-{best.hash}")
+    sweep, _ = run_whole(tmp_path, GRID, records=records)
+    total, said = total_of(sweep.trials, sweep.folder), describe_sweep(sweep.trials, sweep.folder)
+    assert len(trained) == 7 and total.trainings == spent.trainings
+    assert total.epsilon == (spent.epsilon if is_kept else math.inf)
+    assert said.count("its run was removed, and no record of it is left") == (not is_kept)
+
+
+def test_a_removed_run_that_had_failed_still_counts_if_it_had_begun(tmp_path, trained):
+    pretended = search.train_all
+
+    def train_all(*given, **options):
+        for ended in pretended(*given, **options):
+            if ended.code:
+                ended.run.path.mkdir(exist_ok=True)
+                ended.run.write("environment", {})
+            yield ended
+
+    search.train_all = train_all  # put back by `trained`
+    sweep, _ = run_whole(tmp_path, GRID)
+    shutil.rmtree(sweep.folder / f"trial-{next(t.hash for t in sweep.trials if t.error)}")
+    sweep, _ = run_whole(tmp_path, GRID)
+    total = total_of(sweep.trials, sweep.folder)
+    assert (total.trainings, total.epsilon) == (7, math.inf)
+
+
 def test_nothing_is_begun_after_the_hours(tmp_path, trained):
     assert not sweep_of(tmp_path, GRID).run(Budget(hours=0.0))
     assert not trained
