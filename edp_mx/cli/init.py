@@ -16,7 +16,7 @@ from typing import Any, Dict, List
 from edp_mx.cli.console import add_columns, columns_of, refuse_existing, require_above_zero, show
 from edp_mx.data.config import overlap
 from edp_mx.data.readers.columns_config import NONE
-from edp_mx.data.sources import STANDIN_SIZE
+from edp_mx.data.sources import STANDIN_SIZE, is_standin
 from edp_mx.data.synthetic import STANDINS  # public, and at hand wherever edp_mx is
 from edp_mx.dp.accounting.units import UNITS
 from edp_mx.errors import UserError
@@ -156,9 +156,9 @@ def _write(arguments: argparse.Namespace, told: Any, config: Any, out: Path) -> 
         labels_of(config.corpus.utterances, LabelsConfig("file", str(arguments.labels)), ())
     text, said = config.to_yaml(out), ["written:"]
     if config.words:
-        _refuse_private(arguments.public, config.path)
         columns = columns_of(arguments.public_columns, option="--public-columns")
         made: Dict[str, Any] = {"size": STANDIN_SIZE, "seed": 1, "columns": columns}
+        _refuse_private(arguments.public, config, made)
         words = common_words(t for name in arguments.public for t in tokens_of(name, **made))
         write_lines(config.words, words)
         count = count_of(len(words), "word")
@@ -173,12 +173,20 @@ def _write(arguments: argparse.Namespace, told: Any, config: Any, out: Path) -> 
     return [*said, f"  {out}: {config.recipe.what} by DP-SGD, {batches}"]
 
 
-def _refuse_private(public: List[str], corpus: Path) -> None:
-    """Refuse to take words that are to be public from the private corpus."""
+def _refuse_private(public: List[str], config: Any, made: Dict[str, Any]) -> None:
+    """Refuse to take words that are to be public from the private corpus, or from a copy of it."""
+    from edp_mx.data.lists import texts_of
+    from edp_mx.data.origin import have_in_common
+
     for name in public:
-        if Path(name).exists() and overlap(name, corpus):
+        shared = "files" if Path(name).exists() and overlap(name, config.path) else ""
+        if not shared and not is_standin(name):
+            texts = texts_of(name, **made)
+            shared = "utterances" if have_in_common(config.corpus.utterances, texts) else ""
+        if shared:
             raise UserError(
-                f"--public: {name} shares files with the corpus, which is private; name public text"
+                f"--public: {name} shares {shared} with the corpus, which is private; name public "
+                "text"
             )
 
 

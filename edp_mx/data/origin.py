@@ -199,6 +199,16 @@ def sources_of(path: Optional[PathLike]) -> Tuple[Read, ...]:
     return tuple(read for origin in read_origin(beside(path)) for read in origin.corpora)
 
 
+def have_in_common(one: Iterable[Utterance], other: Iterable[Utterance]) -> bool:
+    """Return whether two corpora count as the same: a tenth of the smaller one's texts are in both.
+
+    Fewer than three texts are chance, unless that is all of one of them.
+    """
+    first, second = (np.unique(_digests(each)) for each in (one, other))
+    shared, smaller = len(np.intersect1d(first, second, True)), min(len(first), len(second))
+    return shared >= max(1, min(_LEAST, smaller), _SHARE * smaller)
+
+
 @dataclass(frozen=True, eq=False)
 class AtHand:
     """A corpus that is about to be trained on."""

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import logging
 from pathlib import Path
-from typing import Any, Dict, Iterable, Optional, Sequence
+from typing import Any, Dict, Iterable, List, Optional, Sequence
 
 import mxnet as mx
 import numpy as np
 
 from edp_mx.config import ExperimentConfig
 from edp_mx.data.columnar_corpus import lines_of
+from edp_mx.data.config import DataConfig
 from edp_mx.data.corpus import Corpus
 from edp_mx.data.embeddings import load_embeddings
 from edp_mx.data.encoding import EncodedCorpus, encode
+from edp_mx.data.origin import have_in_common
 from edp_mx.data.sources import public_sample, refuse_private_lists
 from edp_mx.data.splits import PARTS
 from edp_mx.data.tokenizer import Tokenizer, load_tokenizer
@@ -52,8 +54,7 @@ def vocabulary_for(
     data = config.data
     refuse_private_lists(data)
     word_sample, label_sample = (
-        public_sample(data, part.path) if part.source == "sample" else []
-        for part in (data.vocabulary, data.labels)
+        _sample_for(key, getattr(data, key), data, corpus) for key in ("vocabulary", "labels")
     )
     if family_of(config.model).has_pieces:
         vocabulary = Vocabulary.of_pieces(
@@ -81,6 +82,20 @@ def vocabulary_for(
             f"{vocabulary.intents[0]!r}: let data.columns.intent name the labels, or set task"
         )
     return vocabulary
+
+
+def _sample_for(key: str, part: Any, data: DataConfig, corpus: Corpus) -> List[Utterance]:
+    """The utterances that words or labels are taken from; none where these come from elsewhere."""
+    if part.source != "sample":
+        return []
+    sample = public_sample(data, part.path)
+    if part.path is not None and have_in_common(corpus.utterances, sample):
+        raise UserError(
+            f"data.{key}.path: {part.path} holds utterances of the corpus itself, which is "
+            "private; name public utterances from elsewhere, or use source: train, which the "
+            "report states"
+        )
+    return sample
 
 
 def _tokenizer(

@@ -234,6 +234,7 @@ def test_a_list_of_labels_is_taken_if_it_has_all_labels(mine):
     (["mine.jsonl", "--public", "nowhere"], "nowhere: no such file or folder"),
     (["mine.jsonl", "--public", "mine.jsonl"], "--public: mine.jsonl shares files with the corpus"),
     (["folder", "--public", "folder/train.jsonl"], "train.jsonl shares files with the corpus"),
+    (["mine.jsonl", "--public", "copy.txt"], "--public: copy.txt shares utterances with"),
     (["mine.jsonl", "--start-from", "nowhere"], "nowhere is not a run directory"),
     (["mine.jsonl", "--labels", "nowhere"], "cannot read nowhere"),
     (["mine.jsonl", "--out", "folder"], "--out folder is a folder; name a file"),
@@ -242,6 +243,8 @@ def test_what_cannot_be_is_one_sentence_and_writes_nothing(mine, tmp_path, optio
     (tmp_path / "empty.jsonl").write_text("")
     (tmp_path / "replies.jsonl").write_text('{"prompt": "city = Rome", "reply": "Rome, then."}')
     write_jsonl(tmp_path / "few.jsonl", mine[:2])
+    copied = [f"{' '.join(each.tokens).upper()}." for each in mine[::5]]
+    (tmp_path / "copy.txt").write_text("\n".join([*copied, "what nobody says"]))
     (tmp_path / "folder").mkdir()
     write_jsonl(tmp_path / "folder" / "train.jsonl", mine)
     errors = init(*options, code=2)

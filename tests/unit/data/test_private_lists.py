@@ -3,13 +3,19 @@
 import json
 
 import pytest
+from support.jsonl import write_jsonl
+from support.refusals import one_sentence
 from support.utterances import say
 
+from edp_mx.config import ExperimentConfig
 from edp_mx.data.config import DataConfig
+from edp_mx.data.corpus import load_corpus
+from edp_mx.data.labels import LabelsConfig
 from edp_mx.data.readers.columns_config import ColumnsConfig
 from edp_mx.data.sources import public_sample, refuse_private_lists
 from edp_mx.data.vocabulary import VocabularyConfig
 from edp_mx.errors import UserError
+from edp_mx.runs.build import vocabulary_for
 
 
 @pytest.mark.parametrize("path", ["{data}/atis", "{data}/atis/train", "{data}"])
@@ -32,3 +38,23 @@ def test_a_public_sample_is_read_by_the_corpus_own_columns(tmp_path):
     columns = ColumnsConfig(text="said", slots="BIO", intent="class")
     (found,) = public_sample(DataConfig(corpus="mine", path="a", columns=columns), str(path))
     assert found.tokens == say("call mum").tokens and found.slots == ("O", "B-who")
+
+
+@pytest.mark.parametrize("shared, is_own", [(0, False), (2, False), (9, False), (10, True)])
+@pytest.mark.parametrize("key", ["vocabulary", "labels"])
+def test_a_copy_of_the_corpus_is_no_public_sample_whatever_its_name(tmp_path, key, shared, is_own):
+    said = [say(f"call number {i} , please", intent=f"call{i % 2}") for i in range(100)]
+    others = [say(f"play song {i} now", intent=f"call{i % 2}") for i in range(100)]
+    copied = [say(f"Call number-{i}, please!", intent=f"call{i % 2}") for i in range(shared)]
+    write_jsonl(tmp_path / "mine.jsonl", said)
+    write_jsonl(tmp_path / "public.jsonl", copied + others[shared:])
+    sample = {"source": "sample", "path": str(tmp_path / "public.jsonl")}
+    part = VocabularyConfig(**sample) if key == "vocabulary" else LabelsConfig(**sample)
+    data = DataConfig("mine", str(tmp_path / "mine.jsonl"), split="80/10/10", **{key: part})
+    config = ExperimentConfig(data=data)
+    corpus = load_corpus(config.data)
+    if is_own:
+        error = rf"data\.{key}\.path: .*public\.jsonl holds utterances of the corpus itself"
+        one_sentence(error, vocabulary_for, config, corpus)
+    else:
+        vocabulary_for(config, corpus)
