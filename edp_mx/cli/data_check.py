@@ -96,8 +96,8 @@ def _written_line(out: Path, findings: Any) -> str:
     """Say what --skip-bad has written, and how much it left out."""
     if not findings.is_written:
         return (
-            f"{out}: nothing was written, because a file could not be read to its end; mend the "
-            "error above that says so"
+            f"{out}: nothing was written, because a file could not be read to its end or some "
+            "users are not named; mend the error above that says so"
         )
     utterances = count_of(findings.utterances, "utterance")
     records = count_of(findings.left_out, "record")

@@ -98,7 +98,7 @@ def check(
     Args:
         columns: which keys or columns hold what; by default the usual ones.
         out: a .jsonl or .jsonl.gz file for the sound utterances. It is written whole, or not at
-            all where a file of the corpus could not be read to its end.
+            all where a file could not be read to its end, or some users are not named.
 
     Raises:
         UserError: the corpus is not there or in no known layout; or it has several parts, which
@@ -141,12 +141,13 @@ def _sound(
         ids.add(digest)
         findings.add(part, utterance)
         yield utterance
-    if findings.users and findings.unnamed:
+    is_mixed = bool(findings.users and findings.unnamed)
+    if is_mixed:
         findings.note(
             UserError(
                 f"{path}: no user is named for {count_of(findings.unnamed, 'utterance')}, though "
                 f"for others; users are named for all utterances or for none: {HOW_TO_NAME}"
             )
         )
-    if is_one_part and findings.unread:
+    if is_one_part and (findings.unread or is_mixed):
         raise _CutShort

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any, Callable, Dict, List, Sequence
+from typing import Any, Callable, Dict, List, Optional, Sequence
 
 import mxnet as mx
 import numpy as np
 from mxnet import gluon
 
 from edp_mx.dp.accounting.plan import Plan
+from edp_mx.dp.accounting.units import name_of
 from edp_mx.errors import UserError
 
 
@@ -36,11 +37,14 @@ def refuse_arguments(
         ) from error
 
 
-def refuse_users(users: Any, most: Any, *, is_unit: bool) -> None:
-    """Refuse users of a plan that does not protect them, and a plan of users without them."""
+def users_of(users: Any, most: Any, *, is_unit: bool) -> Optional[np.ndarray]:
+    """Return the number of each example's user, (N,); None where examples are protected.
+
+    Users of a plan that does not protect them are refused, and a plan of users without them.
+    """
     if not is_unit:
         if users is None and most is None:
-            return
+            return None
         raise UserError(
             "users were given, but the plan protects single examples: take one from "
             'make_plan(unit="user", num_examples=…), with the number of users'
@@ -52,6 +56,7 @@ def refuse_users(users: Any, most: Any, *, is_unit: bool) -> None:
             f"max_examples_per_user is {most!r}: the unit user needs a whole number from 1, of the "
             "examples of a user that a step takes at most"
         )
+    return np.unique(list(map(name_of, users)), return_inverse=True)[1]
 
 
 def _is_whole(value: Any) -> bool:
@@ -65,6 +70,17 @@ def refuse_without_items(dataset: Any) -> None:
             f"batches() was given a {type(dataset).__name__}: give it the data set itself, which "
             "has a length and items; the batches are drawn here, by no DataLoader or generator"
         )
+
+
+class Drawn(Dict[int, Any]):
+    """The items of a data set by their numbers, each drawn once: a second draw may be another."""
+
+    def __init__(self, dataset: Any) -> None:
+        super().__init__()
+        self._dataset = dataset
+
+    def __missing__(self, record: int) -> Any:
+        return self.setdefault(record, self._dataset[record])
 
 
 def arrays_of(

@@ -17,7 +17,7 @@ from edp_mx.dp.accounting.entries import Entry
 from edp_mx.dp.accounting.guarantee import Guarantee, guarantee
 from edp_mx.dp.accounting.lognumber import exp_of
 from edp_mx.dp.accounting.plan import Plan, refuse_other_sizes
-from edp_mx.dp.given import arrays_of, refuse_arguments, refuse_users, refuse_without_items
+from edp_mx.dp.given import Drawn, arrays_of, refuse_arguments, refuse_without_items, users_of
 from edp_mx.dp.mixing import away_from_start, refuse_mixing, refuse_state
 from edp_mx.dp.privacy.build_clipping import TryOn, clipping_that_fits, tried_of
 from edp_mx.dp.privacy.flat import FlatGradients
@@ -34,6 +34,8 @@ from edp_mx.dp.unit_losses import UnitBatch, UnitLosses
 from edp_mx.dp.weights import broadcast_weights
 from edp_mx.errors import UserError
 from edp_mx.runtime.distributed import Workers, start
+
+_Counted = Tuple[int, Sequence[mx.nd.NDArray]]  # the number of some records, and their arrays
 
 logger = logging.getLogger(__name__)
 
@@ -109,16 +111,15 @@ class PrivateTraining:
                 f"the plan is for num_workers={release.num_workers}, but {self._workers.size} are "
                 "running: give make_plan their number"
             )
-        refuse_users(users, max_examples_per_user, is_unit=release.clips.is_user)
+        self._users = users_of(users, max_examples_per_user, is_unit=release.clips.is_user)
         refuse_unsafe(net)
         self.net, self.plan, self.epoch = net, plan, 0
         self._loss, self._optimizer = loss, named
         self._folder = TrainingFolder(folder)
         self._batchify = batchify_fn or default_batchify_fn
         self._chunk_size, self._seed, self._most = chunk_size, seed, max_examples_per_user
-        self._users = None if users is None else np.unique(users, return_inverse=True)[1]
         self._dataset: Any = None
-        self._entries = _entries_in(self._workers.on_first(lambda: self._folder.spent(plan)))
+        self._entries = self._entries_by(lambda: self._folder.spent(plan))
         self._drawn: Optional[PrivateBatch] = None
 
     def batches(self, dataset: Any, *, epochs: Optional[int] = None) -> Iterator[PrivateBatch]:
@@ -143,7 +144,7 @@ class PrivateTraining:
         end = self.plan.epochs if epochs is None else min(self.epoch + epochs, self.plan.epochs)
         while self.epoch < end:
             epoch, steps = self.epoch, self._spending.permit(self.epoch)
-            self._entries = self._read_entries()
+            self._entries = self._entries_by(self._spending.entries)
             for step, draw in enumerate(islice(self._sampler.draws(epoch), steps)):
                 is_last = step + 1 == self.plan.steps_per_epoch
                 self._drawn = PrivateBatch(self._losses.batches(draw), epoch, step, is_last)
@@ -194,19 +195,19 @@ class PrivateTraining:
         self._dataset, size = dataset, len(dataset)
         refuse_other_deal(self._workers, self._batch_of, size, self._seed, self._users)
         self._sampler = self._dealt(size)
-        first = [self._batch_of(r) for r in np.array_split(tried_of(size), 3) if len(r)]
+        batch_of = partial(self._batch_of, items=Drawn(dataset))
+        first = [batch_of(r) for r in np.array_split(tried_of(size), 3) if len(r)]
         refuse_state(self.net, [partial(self._loss_of, batch) for batch in first])
         broadcast_weights(self.net, self._workers)
         flat = FlatGradients(layers_of(self.net))
-        by_size = self.plan.scales_source == "sqrt_dim"
-        scales = settle_scales(scales_by_size(flat) if by_size else np.ones(len(flat.layers)))
+        scales = self._scales_of(flat)
         clipping, refusal = clipping_that_fits(
             self.plan.clipping,
             self.plan.released.with_layer_scales(scales),
             flat,
             self.net,
             chunk_size=self._chunk_size,
-            try_on=TryOn(self._loss_of, self._batch_of, size, away_from_start, refuse_mixing),
+            try_on=TryOn(self._loss_of, batch_of, size, away_from_start, refuse_mixing),
             workers=self._workers,
         )
         if refusal:
@@ -218,8 +219,8 @@ class PrivateTraining:
         noise = NoiseStream.from_operating_system(gaussian=self.plan.gaussian)
         refuse_equal(self._workers.gather(noise.fingerprint))
         self._mechanism = Mechanism(plan=self.plan, clipping=clipping, noise=noise)
-        optimizer, settings = self._optimizer
-        self.trainer = PrivateTrainer(flat=flat, optimizer=optimizer, optimizer_params=settings)
+        name, settings = self._optimizer
+        self.trainer = PrivateTrainer(flat=flat, optimizer=name, optimizer_params=settings)
         self._losses = UnitLosses(
             self._loss_of,
             self._batch_of,
@@ -229,8 +230,12 @@ class PrivateTraining:
             seed=self._seed,
             rank=self._workers.rank,
         )
-        self._entries = self._read_entries()
+        self._entries = self._entries_by(self._spending.entries)
         self.epoch = self._folder.resume(self.net, self.trainer, self._workers)
+
+    def _scales_of(self, flat: FlatGradients) -> np.ndarray:
+        by_size = self.plan.scales_source == "sqrt_dim"
+        return settle_scales(scales_by_size(flat) if by_size else np.ones(len(flat.layers)))
 
     def _dealt(self, num_records: int) -> Sampler:
         release = self.plan.released
@@ -253,11 +258,11 @@ class PrivateTraining:
         refuse_other_sizes(self.plan, sampler.sizes)
         return sampler
 
-    def _batch_of(self, records: np.ndarray) -> Tuple[int, Sequence[mx.nd.NDArray]]:
-        """The number of some records, and their arrays."""
-        return len(records), arrays_of(self._dataset, records, self._batchify, self.net)
+    def _batch_of(self, records: np.ndarray, items: Any = None) -> _Counted:
+        source = self._dataset if items is None else items
+        return len(records), arrays_of(source, records, self._batchify, self.net)
 
-    def _loss_of(self, batch: Tuple[int, Sequence[mx.nd.NDArray]]) -> mx.nd.NDArray:
+    def _loss_of(self, batch: _Counted) -> mx.nd.NDArray:
         """The losses of a batch, one per record."""
         count, (*inputs, label) = batch
         made = self._loss(self.net(*inputs), label)
@@ -268,13 +273,8 @@ class PrivateTraining:
             )
         return made
 
-    def _read_entries(self) -> Tuple[Entry, ...]:
-        """The content of the ledger, on every worker."""
-        return _entries_in(self._workers.on_first(self._spending.entries))
+    def _entries_by(self, read: Callable[[], List[Dict[str, Any]]]) -> Tuple[Entry, ...]:
+        return tuple(map(Entry.from_dict, self._workers.on_first(read)))
 
     def _save(self) -> None:
         self._folder.save(self.net, self.trainer, epochs=self.epoch, spending=self._spending)
-
-
-def _entries_in(lines: Sequence[Dict[str, Any]]) -> Tuple[Entry, ...]:
-    return tuple(map(Entry.from_dict, lines))

@@ -17,6 +17,8 @@ from edp_mx.runtime.distributed import Workers
 from edp_mx.runtime.limits import KEPT
 from edp_mx.runtime.npz import Arrays, read_arrays
 
+_SCHEDULE = "m_schedule"  # what Nadam keeps beside the moments: the product of its momenta
+
 S = TypeVar("S", bound="RunState")
 
 
@@ -119,6 +121,8 @@ def optimizer_arrays(trainer: gluon.Trainer) -> Dict[str, np.ndarray]:
             arrays[f"{parameter.name}/n"] = np.array(counts.get(i, 0), np.int64)
             for k, state in enumerate(_parts(states[i])):
                 arrays[f"{parameter.name}/{k}"] = state.asnumpy().copy()
+    if hasattr(trainer._optimizer, _SCHEDULE):
+        arrays[_SCHEDULE] = np.array(trainer._optimizer.m_schedule)
     return arrays
 
 
@@ -139,6 +143,8 @@ def set_optimizer_arrays(
             part[:] = mx.nd.array(value, ctx=part.context, dtype=part.dtype)
         updater.states[i], updater.states_synced[i] = state, True
         optimizer._index_update_count[i] = int(left.pop(f"{parameter.name}/n", 0))
+    if hasattr(optimizer, _SCHEDULE):
+        optimizer.m_schedule = float(left.pop(_SCHEDULE, optimizer.m_schedule))
     if left:
         raise UserError(f"{source} has the moment {sorted(left)[0]} of no parameter")
     counts = optimizer._index_update_count.values()
@@ -147,6 +153,5 @@ def set_optimizer_arrays(
 
 def _parts(state) -> tuple:
     """The arrays of one parameter's state: Adam has two, SGD none or one."""
-    if state is None:
-        return ()
-    return tuple(state) if isinstance(state, (tuple, list)) else (state,)
+    parts = state if isinstance(state, (tuple, list)) else (state,)
+    return tuple(part for part in parts if part is not None)

@@ -179,3 +179,12 @@ def sha256_of(path: PathLike) -> str:
         for part in iter(lambda: file.read(1 << 20), b""):
             digest.update(part)
     return digest.hexdigest()
+
+
+def sync_folder(folder: Path) -> None:
+    """Flush the folder, so that a new file's name survives a power failure."""
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

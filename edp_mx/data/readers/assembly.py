@@ -8,12 +8,12 @@ import zlib
 from itertools import count
 from pathlib import Path
 from typing import Dict, Iterable, Iterator, List, Optional, Sequence, Set, Tuple
-from unicodedata import normalize
 
 from edp_mx.data.readers.columns_config import NONE, ColumnsConfig
 from edp_mx.data.readers.record_errors import RecordErrors, UnreadableRest
 from edp_mx.data.tokenization import split_words
 from edp_mx.data.utterance import Utterance
+from edp_mx.dp.accounting.units import name_of
 from edp_mx.errors import UserError
 from edp_mx.metrics.spans import balanced
 from edp_mx.runtime.console_text import count_of
@@ -156,11 +156,10 @@ class Assembler:
         """Return one checked utterance; `place`, file and line, begins every error.
 
         Args:
-            user: who said it, None where that is unknown. Blanks around a name and the form in
-                which Unicode writes its accents tell nobody apart, upper and lower case do.
+            user: who said it, None where that is unknown.
         """
         if user is not None:
-            user = normalize("NFC", user).strip()
+            user = name_of(user)
             if not user:
                 raise UserError(f"{place}: the user is empty; leave it out where unknown")
         if not tokens:

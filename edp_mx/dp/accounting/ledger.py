@@ -15,7 +15,7 @@ from edp_mx.dp.accounting.events import check_poisson_steps
 from edp_mx.dp.accounting.plan import Plan
 from edp_mx.errors import UserError
 from edp_mx.runtime.console_text import count_of
-from edp_mx.runtime.files import PathLike
+from edp_mx.runtime.files import PathLike, sync_folder
 from edp_mx.runtime.json_text import parse_json
 from edp_mx.runtime.structured import structure
 
@@ -76,7 +76,8 @@ class LedgerFile:
         if self._path.exists():
             self._end_last_line()
         self._chain = Chain()
-        if not self._path.exists() or not self._path.stat().st_size:
+        self._size = self._path.stat().st_size if self._path.exists() else 0
+        if not self._size:
             self._append({"version": VERSION, "plan": plan.without_layer_scales().to_dict()})
         ledger = self.read()
         refuse_other_plan(self._path, ledger, plan)
@@ -112,9 +113,15 @@ class LedgerFile:
 
     def _append(self, value: Dict[str, Any]) -> None:
         chain = self._chain.copy()
+        line = chain.add(value)
         with self._written("ab") as file:
-            file.write(chain.add(value))
-        self._chain = chain
+            if file.tell() != self._size:
+                raise UserError(
+                    f"{self._path} was changed since this training opened it: a second one has the "
+                    "same folder; give it another"
+                )
+            file.write(line)
+        self._chain, self._size = chain, self._size + len(line)
 
     @contextmanager
     def _written(self, mode: str) -> Iterator[BinaryIO]:
@@ -127,7 +134,7 @@ class LedgerFile:
                 file.flush()
                 os.fsync(file.fileno())
             if is_new:
-                _sync_folder(self._path.parent)
+                sync_folder(self._path.parent)
         except OSError as error:
             with suppress(OSError):  # of half a line nothing stays, so that the next one can follow
                 os.truncate(self._path, size)
@@ -269,12 +276,3 @@ def _parse(path: Path, number: int, line: bytes, chain: Chain) -> Dict[str, Any]
         return chain.check(line, value)
     except UserError as error:
         raise UserError(f"{path}, line {number}: {error}; no ε can be read from it") from error
-
-
-def _sync_folder(folder: Path) -> None:
-    """Flush the folder, so that a new file's name survives a power failure."""
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)

@@ -3,11 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Dict, Optional
+from typing import Any, Dict, Optional
+from unicodedata import normalize
 
 from edp_mx.dp.accounting.coverage import SEVERAL_UTTERANCES, USER_NAMES
 from edp_mx.errors import UserError
 from edp_mx.runtime.settings import SettingError
+
+
+def name_of(user: Any) -> Any:
+    """Return the name that tells a user from others.
+
+    Blanks around it and the form in which Unicode writes its accents do not, upper and lower case
+    do.
+    """
+    return normalize("NFC", user).strip() if isinstance(user, str) else user
 
 
 @dataclass(frozen=True)

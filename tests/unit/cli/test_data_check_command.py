@@ -1,6 +1,7 @@
 """`edp-mx data check`: its lines, its exit code, and the file of --skip-bad."""
 
 import json
+from pathlib import Path
 
 import pytest
 from support.commands import edp_mx
@@ -47,6 +48,16 @@ def test_sound_utterances_are_written_and_those_left_out_are_counted(mine, tmp_p
     mine.write_text(TABLE + '"call')
     said = edp_mx("data", "check", "mine.csv", "--skip-bad", "b.jsonl", "--force", code=2).stdout
     assert "b.jsonl: nothing was written, because" in said or "1 record with an error" in said
+
+
+def test_nothing_is_written_that_would_be_refused_for_its_users(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    whole = {"tokens": ["stop"], "slots": ["O"], "intent": "x"}
+    lines = [{**whole, "user": "ann"}, whole, {"tokens": 3}]
+    (tmp_path / "mine.jsonl").write_text("".join(json.dumps(each) + "\n" for each in lines))
+    said = edp_mx("data", "check", "mine.jsonl", "--skip-bad", "out.jsonl", code=2).stdout
+    assert "no user is named for 1 utterance" in said
+    assert "out.jsonl: nothing was written, because" in said and not Path("out.jsonl").exists()
 
 
 @pytest.mark.parametrize(

@@ -138,6 +138,66 @@ def test_a_training_goes_on_where_its_folder_left_it(generator, tmp_path):
     assert list(ended.batches(dataset)) == []
 
 
+def test_of_two_trainings_in_one_folder_the_first_must_not_go_on_once_the_second_has(
+    generator, tmp_path
+):
+    """Each would tie its lines to others than the last, and no ε could be read any more."""
+    dataset, settings = vectors(generator), {"folder": tmp_path, "epochs": 4}
+    first, second = (
+        training(ready(mlp(), generator), noise_multiplier=1.0, **settings) for _ in range(2)
+    )
+    for private in (first, second):
+        for batch in private.batches(dataset, epochs=1):
+            private.step(batch)
+    with pytest.raises(UserError, match=r"privacy_ledger\.jsonl was changed since"):
+        next(first.batches(dataset))
+    for batch in second.batches(dataset):
+        second.step(batch)
+    assert [each.epoch for each in read_ledger(tmp_path / LEDGER).entries] == [0, 1, 2, 3]
+
+
+@pytest.mark.parametrize("optimizer", ["adam", "nadam", "dcasgd", "ftml", "rmsprop", "lamb"])
+def test_an_optimizer_goes_on_exactly(generator, tmp_path, optimizer):
+    dataset = vectors(generator)
+    plan = edp_mx.make_plan(
+        num_examples=N, batch_size=N, epochs=6, noise_multiplier=0.0, sampler="shuffle",
+        adjacency="replace_one",
+    )  # fmt: skip
+
+    def trained(name, *calls):
+        for epochs in calls:
+            net = ready(mlp(), np.random.default_rng(3))
+            private = edp_mx.PrivateTraining(
+                net, LOSS, plan=plan, optimizer=optimizer, folder=tmp_path / name,
+                optimizer_params={"learning_rate": 0.1},
+            )  # fmt: skip
+            for batch in private.batches(dataset, epochs=epochs):
+                private.step(batch)
+        return weights_of(net)
+
+    np.testing.assert_allclose(trained("whole", None), trained("twice", 3, None), atol=1e-5)
+
+
+def test_a_data_set_that_draws_its_items_anew_keeps_ghost_clipping(generator, caplog):
+    dataset = vectors(generator).transform_first(
+        lambda x: x + np.float32(generator.normal()), lazy=True
+    )
+    private = training(ready(mlp(), generator), noise_multiplier=1.0)
+    for batch in private.batches(dataset):
+        private.step(batch)
+    assert private.plan.clipping == "ghost" and not caplog.records
+
+
+def test_a_user_is_the_same_however_unicode_writes_the_name(generator):
+    names = ["Jos\u00e9", "Jose\u0301", " Jos\u00e9 ", "jos\u00e9"]
+    private = training(
+        ready(mlp(), generator), unit="user", users=[names[i % 4] for i in range(N)],
+        num_examples=2, batch_size=2, noise_multiplier=1.0,
+    )  # fmt: skip
+    drawn = next(private.batches(vectors(generator)))
+    assert sorted(map(len, units_of(drawn))) == [6, 18]
+
+
 def test_a_ledger_that_is_gone_or_of_another_plan_is_refused(generator, tmp_path):
     dataset = vectors(generator)
     private = training(ready(mlp(), generator), folder=tmp_path, noise_multiplier=1.0)

@@ -15,6 +15,7 @@ import numpy as np
 from scipy import sparse
 
 from edp_mx.dp.privacy.ghost import explicit
+from edp_mx.errors import UserError
 
 
 @np.errstate(over="ignore", invalid="ignore")
@@ -49,7 +50,11 @@ def refuse_strangers(ids: np.ndarray, num_rows: int) -> None:
     MXNet silently takes the nearest row: two ids would be one row, and `squared_norms` too small.
     """
     if ids.min() < 0 or ids.max() >= num_rows:
-        raise IndexError(f"ids {ids.min()} … {ids.max()} for a table of {num_rows} rows")
+        raise UserError(
+            f"the inputs name the rows {ids.min():g} to {ids.max():g} of an embedding with "
+            f"{num_rows} rows, from 0 to {num_rows - 1}: give it more rows, or other numbers to "
+            "what is unknown"
+        )
 
 
 def _flat(ids: np.ndarray, gradients: np.ndarray) -> Tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from edp_mx.dp.privacy.ghost import convolution, embedding, explicit
 from edp_mx.dp.privacy.ghost.convolution import Window
+from edp_mx.errors import UserError
 
 
 def tables(ids, gradients, num_rows):
@@ -102,7 +103,7 @@ def test_an_example_that_is_not_finite_is_alone_with_it():
 
 @pytest.mark.parametrize("bad", [-1, 3])
 def test_ids_that_mxnet_would_clip_are_refused(bad):
-    with pytest.raises(IndexError, match="a table of 3 rows"):
+    with pytest.raises(UserError, match=f"the rows {min(bad, 0)} to .* 3 rows, from 0 to 2"):
         embedding.refuse_strangers(np.array([[0, bad]]), 3)
 
 
