@@ -233,7 +233,7 @@ class PrivateTraining:
         self._entries = self._entries_by(self._spending.entries)
         self.epoch = self._folder.resume(self.net, self.trainer, self._workers)
 
-    def _scales_of(self, flat: FlatGradients) -> np.ndarray:
+    def _scales_of(self, flat: FlatGradients) -> Tuple[float, ...]:
         by_size = self.plan.scales_source == "sqrt_dim"
         return settle_scales(scales_by_size(flat) if by_size else np.ones(len(flat.layers)))
 
