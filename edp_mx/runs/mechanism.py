@@ -12,6 +12,7 @@ from edp_mx.data.batching import Batch
 from edp_mx.data.utterance import Utterance
 from edp_mx.data.vocabulary import Vocabulary
 from edp_mx.dp.accounting.clippings import CLIPPINGS
+from edp_mx.dp.mixing import away_from_start
 from edp_mx.dp.privacy.build_clipping import clipping_for
 from edp_mx.dp.privacy.clipping import Unclipped
 from edp_mx.dp.privacy.flat import FlatGradients
@@ -79,7 +80,8 @@ def build_mechanism(
     )
     if takes_many:
         encoded = prepared.encode(random_utterances(prepared.vocabulary, LENGTHS, seed=0x6057))
-        refuse_wrong_on(clipping, prepared.model.loss, encoded.batch, num_records=len(LENGTHS))
+        with away_from_start(prepared.model):
+            refuse_wrong_on(clipping, prepared.model.loss, encoded.batch, num_records=len(LENGTHS))
     return Mechanism(plan=plan, clipping=clipping, noise=noise)
 
 
