@@ -27,7 +27,7 @@ from typing import Dict, List
 import measuring
 import numpy as np
 from scipy.linalg.blas import sgemm as sgemm_of_scipy
-from steps import PARTS, SGEMM_FLOPS, USUAL, VARIANTS, sgemm, variants_of
+from steps import PARTS, ROUNDED, SGEMM_FLOPS, USUAL, VARIANTS, sgemm, variants_of
 from subjects import (
     EXAMPLES,
     PIECES,
@@ -153,7 +153,8 @@ def _options() -> argparse.Namespace:
     parser = measuring.build_parser(__doc__, rounds=15, more_models=["gpt2"])
     parser.add_argument("--batch", type=int, default=EXAMPLES, help="examples per worker")
     parser.add_argument("--tokens", type=int, default=TOKENS, help="of the longest utterance")
-    parser.add_argument("--variants", nargs="+", choices=USUAL, default=USUAL, help="besides sgd")
+    parser.add_argument("--variants", nargs="+", choices=(*USUAL, ROUNDED), default=USUAL,
+        help="besides sgd")  # fmt: skip
     parser.add_argument("--sgemm", action="store_true", help="beside a large product")
     parser.add_argument("--parts", action="store_true", help="of a transformer, by dp_sgd_ghost")
     parser.add_argument("--pieces", type=int, default=0, help="V, of a BERT or GPT-2")

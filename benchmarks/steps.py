@@ -11,8 +11,8 @@ from subjects import SLOTS, Subject
 from edp_mx.dp.accounting.decay import Decay
 from edp_mx.dp.accounting.plan import Plan
 from edp_mx.dp.accounting.release import Release
+from edp_mx.dp.privacy.build_clipping import clipping_for
 from edp_mx.dp.privacy.clipping import Losses, Unclipped
-from edp_mx.dp.privacy.ghost.clipping import GhostClipping
 from edp_mx.dp.privacy.mechanism import AnyMechanism, Mechanism, WithoutPrivacy
 from edp_mx.dp.privacy.noise import NoiseStream
 from edp_mx.dp.privacy.norm_clipping import LoopClipping, NormClipping
@@ -50,10 +50,15 @@ def edp_sgd_hardened(subject: Subject) -> Step:
     return _step(subject, mechanism, lambda: [subject.mean_loss])
 
 
-def dp_sgd_ghost(subject: Subject) -> Step:
+def dp_sgd_ghost(subject: Subject, kind: str = "ghost") -> Step:
     """Every example clipped, by ghost clipping in one pass."""
-    settings = {"network": subject.model, "chunk_size": len(subject.batch)}
-    return _dp_sgd(subject, GhostClipping(**_clipping(subject), **settings))
+    given, size = _clipping(subject), len(subject.batch)
+    return _dp_sgd(subject, clipping_for(kind, **given, network=subject.model, chunk_size=size))
+
+
+def dp_sgd_ghost_bfloat16(subject: Subject) -> Step:
+    """The same with the products of dense layers in bfloat16."""
+    return dp_sgd_ghost(subject, "ghost_bfloat16")
 
 
 def dp_sgd_loop(subject: Subject) -> Step:
@@ -95,6 +100,7 @@ VARIANTS: Dict[str, Callable[[Subject], Step]] = {
     for variant in (sgd, edp_sgd, edp_sgd_hardened, dp_sgd_ghost, dp_sgd_loop, crf, privacy)
 }
 USUAL = tuple(VARIANTS)  # for both families
+ROUNDED = dp_sgd_ghost_bfloat16.__name__  # not every processor has it
 # Ghost clipping where a part of a transformer is trained: the settings of its model.
 PARTS: Dict[str, Dict[str, Any]] = {
     **{f"dp_sgd_{trained}": {"trained": trained} for trained in TRAINED},
@@ -103,6 +109,7 @@ PARTS: Dict[str, Dict[str, Any]] = {
     "dp_sgd_top_2_stored": TOP_2,
 }
 VARIANTS.update(dict.fromkeys(PARTS, dp_sgd_ghost))
+VARIANTS[ROUNDED] = dp_sgd_ghost_bfloat16
 
 
 def variants_of(family: str, asked: Sequence[str]) -> List[str]:

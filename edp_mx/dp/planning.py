@@ -196,8 +196,8 @@ def make_plan(
         decay: how the noise falls by epoch; constant if left out.
         layer_scales: α: "ones", or "sqrt_dim" (by the size of each layer).
         clip_rule: "abadi" or "automatic".
-        clipping: "ghost", or "loop" (one backward pass per unit). A network that ghost clipping
-            cannot follow is trained by the loop.
+        clipping: "ghost", "ghost_bfloat16" (with rounded products), or "loop" (one backward pass
+            per unit). A network that ghost clipping cannot follow is trained by the loop.
         gaussian: how noise is drawn: "plain" or "hardened".
         max_epsilon: training ends before the step with which ε would exceed it.
         num_workers: processes of the training, `horovod.mxnet.size()`.

@@ -11,6 +11,7 @@ from edp_mx.data.sources import find_corpus, is_made, refuse_private_lists
 from edp_mx.data.splits import PARTS
 from edp_mx.data.users import users_of
 from edp_mx.dp.accounting.budget import refuse_unaffordable
+from edp_mx.dp.accounting.clippings import CLIPPINGS
 from edp_mx.dp.accounting.guarantee import Guarantee
 from edp_mx.dp.accounting.ledger import Ledger, read_ledger, refuse_other_plan
 from edp_mx.dp.accounting.plan import Plan
@@ -25,18 +26,22 @@ from edp_mx.runs.plan import plan_for, sampler_for
 from edp_mx.runs.recount import guarantee_ahead
 from edp_mx.runs.run_directory import RunDirectory
 from edp_mx.runs.start_of_run import has_started, refuse_other_start
+from edp_mx.runtime.blas import Processor
 from edp_mx.runtime.console_text import count_of
+from edp_mx.runtime.precision import refuse_imitated
 from edp_mx.runtime.progress import Progress, no_progress
 
 
 def check_files(
     config: ExperimentConfig, num_workers: int, resumed: Optional[RunDirectory] = None
 ) -> None:
-    """Refuse files that are absent, and a ledger that was cut; nothing is read that takes long.
+    """Refuse absent files, a ledger that was cut and products that the processor lacks.
 
     Neither the corpus nor the words are read, and no ε is counted: see `check`.
     """
     check_numbers(config, num_workers)
+    if config.privacy.mechanism != "none":
+        refuse_imitated(CLIPPINGS[config.privacy.clipping or ""].precision, Processor.read())
     refuse_private_lists(config.data)
     if not is_made(config.data):
         find_corpus(config.data)

@@ -10,7 +10,8 @@ from typing import Dict, Tuple
 
 import numpy as np
 
-from edp_mx.dp.accounting.coverage import MASKS, SUMS
+from edp_mx.dp.accounting.coverage import MASKS, ROUNDED_PRODUCTS, SUMS
+from edp_mx.runtime.precision import FULL, LOW
 
 SMALLEST_FACTOR = 2.0**-100  # far above float32's smallest normal number, even once divided
 STABILITY = 0.01  # γ of automatic clipping
@@ -57,13 +58,20 @@ CLIP_RULES = {"abadi": clip_factors, "automatic": automatic_factors}
 
 @dataclass(frozen=True)
 class ClippingWay:
-    """One way of clipping; ε is the same for all."""
+    """One way of clipping; ε is the same for all.
+
+    `precision` is that of the products of dense layers.
+    """
 
     takes_many: bool = False
+    precision: str = FULL
     not_covered: Tuple[str, ...] = ()
 
 
 CLIPPINGS: Dict[str, ClippingWay] = {
     "loop": ClippingWay(),
     "ghost": ClippingWay(takes_many=True, not_covered=(MASKS, SUMS)),
+    "ghost_bfloat16": ClippingWay(
+        takes_many=True, precision=LOW, not_covered=(MASKS, SUMS, ROUNDED_PRODUCTS)
+    ),
 }

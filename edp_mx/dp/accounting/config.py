@@ -111,8 +111,10 @@ class PrivacyConfig(Settings):
             1 has N = workers · k.
         variant: published (Algorithm 1 to the letter, edp_sgd only) or calibrated (the same effort
             with an exact ε).
-        clipping: loop (one backward pass per unit; the default of edp_sgd) or ghost (the norms and
-            the sum of many units from one pass; the default of dp_sgd).
+        clipping: loop (one backward pass per unit; the default of edp_sgd), ghost (the norms and
+            the sum of many units from one pass; the default of dp_sgd) or ghost_bfloat16 (the same,
+            with the products of dense layers rounded to bfloat16, where the processor has it; its
+            report says what no ε covers then).
         chunk_size: number of utterances that ghost clipping processes at once, or fewer if the tags
             are so many (1,000, say) that these need more than about a gigabyte; affects memory and
             speed, not privacy.

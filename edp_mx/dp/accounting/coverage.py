@@ -125,6 +125,10 @@ SUMS = (
     "rounding inside a chunk: ghost clipping adds up the products of one chunk in float32 (chunks "
     "are added up in float64)"
 )
+ROUNDED_PRODUCTS = (
+    "rounding to bfloat16: the gradients of the other utterances of a batch may change with each "
+    "utterance that joins it, by about a thousandth of C (docs/privacy.md, section 10)"
+)
 MASKS = (
     "dropout: where several utterances are clipped from one pass (ghost clipping), its masks are "
     "taken as drawn at random and unknown to everyone; MXNet's generator has 31-bit seeds"

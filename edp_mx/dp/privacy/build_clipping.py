@@ -15,7 +15,9 @@ from edp_mx.dp.privacy.ghost.check import refuse_wrong_on
 from edp_mx.dp.privacy.ghost.clipping import GhostClipping
 from edp_mx.dp.privacy.norm_clipping import LoopClipping, NormClipping
 from edp_mx.errors import UserError
+from edp_mx.runtime.blas import Processor
 from edp_mx.runtime.distributed import Workers
+from edp_mx.runtime.precision import refuse_imitated
 
 TRIED = 6  # records on which ghost clipping is compared with the loop
 
@@ -47,9 +49,17 @@ def clipping_for(
     kind: str, release: Release, flat: FlatGradients, network: gluon.Block, *, chunk_size: int
 ) -> NormClipping:
     """Build the clipping of the gradients of the release's units, by its name in `CLIPPINGS`."""
-    if not CLIPPINGS[kind].takes_many:
+    way = CLIPPINGS[kind]
+    if not way.takes_many:
         return LoopClipping(flat=flat, release=release)
-    return GhostClipping(flat=flat, release=release, network=network, chunk_size=chunk_size)
+    refuse_imitated(way.precision, Processor.read())
+    return GhostClipping(
+        flat=flat,
+        release=release,
+        network=network,
+        chunk_size=chunk_size,
+        precision=way.precision,
+    )
 
 
 def clipping_that_fits(

@@ -48,6 +48,10 @@ class NormClipping(Clipping):
         self._factors_of = CLIP_RULES[release.clip_rule]
         self._inverse_squares = 1 / np.square(scales)  # (L,)
 
+    def in_full(self) -> NormClipping:
+        """Return one that rounds to float32 alone, and can be compared with the loop."""
+        return self
+
     @abstractmethod
     def squared_norms(self, losses: Losses) -> np.ndarray:
         """Return the squared norms per unit and layer, (U, L) float64, not scaled by α."""

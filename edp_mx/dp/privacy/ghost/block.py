@@ -37,15 +37,15 @@ class ProbedBlock:
     only those of the operators' outputs.
     """
 
-    def __init__(self, block: gluon.HybridBlock, trainable: Sequence[str]) -> None:
-        self.block, self._trainable = block, trainable
+    def __init__(self, block: gluon.HybridBlock, trainable: Sequence[str], precision: str) -> None:
+        self.block, self._trainable, self._precision = block, trainable, precision
         self._room: Dict[Tuple[str, str], mx.nd.NDArray] = {}
         self._build(Graph(block))
 
     def _build(self, graph: Graph) -> None:
         """Prepare a graph of the block's, which depends on how many inputs are given."""
         self._graph = graph
-        self._surgery = Surgery(graph, self._trainable)
+        self._surgery = Surgery(graph, self._trainable, self._precision)
         self._segments = self._surgery.segments
         flags = [("static_alloc", True)]
         self._operators = [CachedOp(segment.symbol, flags) for segment in self._segments]

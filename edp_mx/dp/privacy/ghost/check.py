@@ -30,6 +30,7 @@ def refuse_wrong_on(
 
     `loss_of` computes the losses (R,) of a batch that `batch_of` makes of some records (R,).
     """
+    ghost = ghost.in_full()  # the rules are the same
     rows = 1 if ghost.release.clips.has_one_record else 2
     units = np.arange(num_records // rows * rows).reshape(-1, rows)  # (U, rows)
     at_once = max(1, ghost.chunk_size // rows)

@@ -20,6 +20,7 @@ from edp_mx.dp.privacy.ghost.graph import unfit
 from edp_mx.dp.privacy.ghost.rules import AnyRule, EmbeddingRule, rules_of
 from edp_mx.dp.privacy.norm_clipping import NormClipping
 from edp_mx.errors import UserError
+from edp_mx.runtime.precision import FULL
 from edp_mx.runtime.threads import allowed_threads, in_threads
 
 Result = TypeVar("Result")
@@ -35,6 +36,8 @@ class GhostClipping(NormClipping):
 
     Args:
         network: its hybrid blocks hold all trainable parameters, each read by one operator.
+        precision: of the products of dense layers in both passes. Norms and sums are made of the
+            same inputs and gradients in float32, so that no clipped sum is longer for it.
 
     Raises:
         UserError: an operator without a rule, or a parameter that is not read exactly once.
@@ -44,16 +47,33 @@ class GhostClipping(NormClipping):
     """
 
     def __init__(
-        self, *, flat: FlatGradients, network: gluon.Block, release: Release, chunk_size: int
+        self,
+        *,
+        flat: FlatGradients,
+        network: gluon.Block,
+        release: Release,
+        chunk_size: int,
+        precision: str = FULL,
     ) -> None:
         super().__init__(flat=flat, release=release, chunk_size=chunk_size)
         self._layer_of = {
             p.name: k for k, layer in enumerate(flat.layers) for p in layer.parameters
         }
         self._sizes = {p.name: int(np.prod(p.shape)) for k in flat.layers for p in k.parameters}
-        self._blocks = _probed_blocks(network, self._layer_of)
+        self._blocks = _probed_blocks(network, self._layer_of, precision)
         self._called: List[ProbedBlock] = []
+        self._network, self._precision = network, precision
         self._products = ThreadpoolController()
+
+    def in_full(self) -> NormClipping:
+        if self._precision == FULL:
+            return self
+        return GhostClipping(
+            flat=self.flat,
+            network=self._network,
+            release=self.release,
+            chunk_size=self.chunk_size,
+        )
 
     def squared_norms(self, losses: Losses) -> np.ndarray:
         rules, made = self._rules_of(losses)
@@ -129,7 +149,9 @@ class GhostClipping(NormClipping):
         return probed.forward(*inputs)
 
 
-def _probed_blocks(network: gluon.Block, layer_of: Mapping[str, int]) -> List[ProbedBlock]:
+def _probed_blocks(
+    network: gluon.Block, layer_of: Mapping[str, int], precision: str
+) -> List[ProbedBlock]:
     """The outermost hybrid blocks with trainable parameters, each of which is in exactly one."""
     owner: Dict[str, str] = {}
     found: List[ProbedBlock] = []
@@ -143,7 +165,7 @@ def _probed_blocks(network: gluon.Block, layer_of: Mapping[str, int]) -> List[Pr
                 )
             owner[name] = block.name
         if names:
-            found.append(ProbedBlock(block, names))
+            found.append(ProbedBlock(block, names, precision))
     for name in layer_of:
         if name not in owner:
             raise unfit(f"{name} is in no hybrid block, so that ghost clipping cannot follow it")

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Dict, List, Optional, Tuple, Union
+from typing import Dict, List, Optional, Sequence, Tuple, Union
 
 import mxnet as mx
 
 from edp_mx.dp.privacy.ghost.graph import Entry, Node
 from edp_mx.dp.privacy.ghost.operands import Operand
+from edp_mx.runtime.precision import FULL
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,6 +74,17 @@ class Draft:
     def add(self, node: Node) -> int:
         self.nodes.append(node)
         return len(self.nodes) - 1
+
+    def add_like(self, node: Node, inputs: Sequence[Entry], precision: str) -> int:
+        """Add a node of the graph that reads these values, a dense layer's rounded first."""
+        if precision == FULL or node.op != "FullyConnected":
+            return self.add(Node(node.op, node.name, node.attributes, tuple(inputs)))
+        low = (self._cast(f"{node.name}.low{k}", precision, i) for k, i in enumerate(inputs))
+        made = self.add(Node(node.op, node.name, node.attributes, tuple(low)))
+        return self._cast(f"{node.name}.full", FULL, (made, 0))[0]
+
+    def _cast(self, name: str, precision: str, entry: Entry) -> Entry:
+        return self.add(Node("amp_cast", name, {"dtype": precision}, (entry,))), 0
 
     def at(self, entry: Entry) -> Entry:
         """Return where a value of the graph is found in the segment."""

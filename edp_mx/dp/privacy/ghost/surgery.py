@@ -32,15 +32,17 @@ class Surgery:
     """Cuts a graph at its LSTMs and puts a probe behind every other operator with parameters.
 
     A probe is a zero that is added to the operator's output, so that its gradient is the output's.
-    The input of a probed operator becomes an output of its segment.
+    The input of a probed operator becomes an output of its segment. With a `precision` below
+    float32 a dense layer's input, weight and bias are rounded to it before they are multiplied, and
+    so is the gradient that reaches them; what probes and outputs show is not.
 
     Guarantee: every trainable parameter of the block is read by exactly one tap or cut, or it is a
     table that one `Embedding` looks up and one output layer has as its weight (`OUTPUTS`); an
     operator with trainable parameters for which there is no rule is refused by name.
     """
 
-    def __init__(self, graph: Graph, trainable: Iterable[str]) -> None:
-        self._graph = graph
+    def __init__(self, graph: Graph, trainable: Iterable[str], precision: str) -> None:
+        self._graph, self._precision = graph, precision
         self._trainable = set(trainable)
         self._levels = self._find_levels()
         self._lstms = [i for i, node in enumerate(graph.nodes) if node.kind in _LSTMS]
@@ -131,8 +133,8 @@ class Surgery:
             if node.kind in _LSTMS:
                 draft.raw[i] = draft.add(Node("null", f"{node.name}.states", {}, ()))
                 continue
-            inputs = tuple(draft.at(entry) for entry in node.inputs)
-            draft.raw[i] = draft.add(Node(node.op, node.name, node.attributes, inputs))
+            inputs = [draft.at(entry) for entry in node.inputs]
+            draft.raw[i] = draft.add_like(node, inputs, self._precision)
             if i in tapped:
                 probe = f"{node.name}.probe"
                 terms = ((draft.raw[i], 0), (draft.add(Node("null", probe, {}, ())), 0))
