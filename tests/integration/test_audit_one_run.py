@@ -4,7 +4,7 @@ import json
 
 import numpy as np
 import pytest
-from support.commands import CONFIGS, assert_is_whole, edp_mx, read
+from support.commands import CONFIGS, LANGUAGE_MODEL, assert_is_whole, edp_mx, read
 from support.jsonl import users_corpus
 from support.tables import read_table
 
@@ -51,6 +51,24 @@ def test_a_run_that_learns_by_heart_is_seen_through(tmp_path, settings):
     assert sum(int(row["non_members"]) for row in bins) == 200 - found["members"]
     assert (run / "scores.png").read_bytes()[:4] == b"\x89PNG"
     assert_is_whole(run)
+
+
+@pytest.mark.parametrize("mechanism", [pytest.param("sgd", marks=pytest.mark.slow), "dp_sgd"])
+def test_a_language_model_is_seen_through_only_without_privacy(tmp_path, mechanism):
+    epochs = {"sgd": 40, "dp_sgd": 4}[mechanism]
+    edp_mx(
+        "audit", "one-run", LANGUAGE_MODEL, CONFIGS / "mechanism" / f"{mechanism}.yaml",
+        "--run", tmp_path / "run", "--canaries", 200, "--confidence", 0.999, "--set",
+        "data.size=200", "data.vocabulary.max_words=300", "model.hidden_size=48", "model.dropout=0",
+        "model.intermediate_size=96", f"training.epochs={epochs}", "training.batch_size=16",
+        "training.learning_rate=4e-3", "privacy.delta=1e-6",
+    )  # fmt: skip
+    found = read(tmp_path / "run", "audit")
+    assert found["refuted"] is False
+    if mechanism == "sgd":
+        assert found["epsilon_at_least"] > 1.5 and found["correct"] > 0.8 * found["guesses"]
+    else:
+        assert found["epsilon_at_least"] < 1 and found["claims"]["holds"]["epsilon"] <= 8
 
 
 def test_strong_noise_shows_nothing_and_its_claim_stands(tmp_path):

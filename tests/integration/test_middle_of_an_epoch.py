@@ -11,6 +11,7 @@ import pytest
 from support import commands
 from support.commands import (
     CONFIGS,
+    LANGUAGE_MODEL,
     QUICKSTART,
     edp_mx,
     finish,
@@ -29,8 +30,8 @@ from edp_mx.dp.checkpoint_file import checkpoints, place_of
 from edp_mx.runtime.processes import launcher
 
 DP_SGD = CONFIGS / "mechanism" / "dp_sgd.yaml"
-TINY = [*commands.TINY, "data.size=400", "training.epochs=3", "model.dropout=0.3",
-        "training.checkpoints.every_steps=3"]  # fmt: skip
+SHORT = ["data.size=400", "training.epochs=3", "model.dropout=0.3", "training.batch_size=16",
+         "training.checkpoints.every_steps=3"]  # fmt: skip
 # Everything that a resumed run could forget: moments, warm-up, averages, and what selects.
 RICH = ["training.optimizer=adam", "training.schedule.kind=linear",
         "training.schedule.warmup_fraction=0.3", "training.average.kind=ema",
@@ -38,15 +39,18 @@ RICH = ["training.optimizer=adam", "training.schedule.kind=linear",
 # Poisson draws and masks of a known key, so that two runs have the same; and no noise.
 POISSON = ["privacy.target_epsilon=null", "privacy.noise_multiplier=0",
            "privacy.insecure_fixed_seed=3", "training.batch_size=16"]  # fmt: skip
+CLC = [*commands.TINY, *RICH]
 KINDS = {
-    "sgd": ([QUICKSTART], RICH),
-    "poisson": ([QUICKSTART, DP_SGD], [*RICH, *POISSON]),
-    "loop": ([QUICKSTART, DP_SGD], [*RICH, *POISSON, "privacy.clipping=loop"]),
+    "sgd": ([QUICKSTART], CLC),
+    "poisson": ([QUICKSTART, DP_SGD], [*CLC, *POISSON]),
+    "loop": ([QUICKSTART, DP_SGD], [*CLC, *POISSON, "privacy.clipping=loop"]),
+    "language model": ([LANGUAGE_MODEL, DP_SGD], [*RICH, *POISSON]),
 }
+NOISY = ["privacy.target_epsilon=null", "privacy.noise_multiplier=2", "training.batch_size=16"]
 
 
 def training(run, configs, settings):
-    return ["train", *configs, "--run", run, "--set", *TINY, *settings]
+    return ["train", *configs, "--run", run, "--set", *SHORT, *settings]
 
 
 def without_times(run):
@@ -64,7 +68,9 @@ def assert_same(one, other):
     assert read(one, "results")["test"] == read(other, "results")["test"]
 
 
-@pytest.mark.parametrize("kind", ["sgd", "poisson", pytest.param("loop", marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    "kind", ["sgd", "poisson", "language model", pytest.param("loop", marks=pytest.mark.slow)]
+)
 def test_without_noise_it_ends_bit_for_bit_as_the_uninterrupted_one(tmp_path, kind):
     """11 steps per epoch: interrupted in the second after 8 of them, resumed after 6."""
     began = time.process_time()
@@ -109,8 +115,7 @@ def test_if_all_checkpoints_are_damaged_the_run_does_not_go_on(tmp_path):
 def test_with_noise_the_steps_that_are_repeated_count_twice(tmp_path, sampler):
     """Interrupted after 8 steps of the second epoch, resumed after 6 of its 11."""
     run = tmp_path / "run"
-    noisy = ["privacy.target_epsilon=null", "privacy.noise_multiplier=2",
-             "training.batch_size=16", f"privacy.sampler={sampler}"]  # fmt: skip
+    noisy = [*commands.TINY, *NOISY, f"privacy.sampler={sampler}"]
     interrupted(*training(run, [QUICKSTART, DP_SGD], noisy), after=11 + 8)
     errors = " ".join(edp_mx("train", "--resume", run).stderr.split())  # without line ends
     repeated = {"poisson": 3, "shuffle": 5}[sampler]  # of those that were written down, at most
@@ -154,7 +159,7 @@ def of_two_workers(*arguments):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", ["sgd", "poisson"])
+@pytest.mark.parametrize("kind", ["sgd", "poisson", "language model"])
 def test_two_workers_that_are_killed_end_bit_for_bit_as_the_uninterrupted_ones(tmp_path, kind):
     more = ["training.epochs=4", "data.size=800"]
 
@@ -169,12 +174,13 @@ def test_two_workers_that_are_killed_end_bit_for_bit_as_the_uninterrupted_ones(t
 
 
 @pytest.mark.slow
-def test_two_workers_that_are_killed_count_all_that_was_released(tmp_path):
+@pytest.mark.parametrize("config", [QUICKSTART, LANGUAGE_MODEL], ids=["CLC", "language model"])
+def test_two_workers_that_are_killed_count_all_that_was_released(tmp_path, config):
     """What the ledger has at the end is what it had at the kill, and all from the checkpoint on."""
     run = tmp_path / "run"
-    noisy = ["privacy.target_epsilon=null", "privacy.noise_multiplier=2",
-             "training.batch_size=16", "training.epochs=4", "data.size=800"]  # fmt: skip
-    process = of_two_workers(*training(run, [QUICKSTART, DP_SGD], noisy)[1:])
+    noisy = [*NOISY, "training.epochs=4", "data.size=800"]
+    noisy += commands.TINY if config == QUICKSTART else []
+    process = of_two_workers(*training(run, [config, DP_SGD], noisy)[1:])
     epoch, step = kill_in_the_middle(process, run)
     before = read_ledger(run / "privacy_ledger.jsonl")
     finish(of_two_workers("--resume", run))

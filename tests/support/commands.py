@@ -24,6 +24,7 @@ from experiments.command import main as experiments_main
 ROOT = Path(__file__).resolve().parents[2]
 CONFIGS = ROOT / "configs"
 QUICKSTART = CONFIGS / "quickstart.yaml"
+LANGUAGE_MODEL = ROOT / "tests" / "support" / "language_model.yaml"
 CALIBRATED = [QUICKSTART, CONFIGS / "mechanism" / "edp_calibrated.yaml"]
 TINY = ["data.embeddings.dimension=8", "model.hidden_size=8", "model.character_filters=4",
         "training.batch_size=16"]  # fmt: skip
