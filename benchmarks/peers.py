@@ -1,10 +1,11 @@
 """Our training steps beside PyTorch's and Opacus' on the same models, batch and threads.
 
 Run: benchmarks/setup_peers.sh
-     .venv/bin/python benchmarks/peers.py [--model bert] [--rounds 11] [--json FILE]
+     .venv/bin/python benchmarks/peers.py [--model bert gpt2] [--rounds 11] [--json FILE]
 
 PyTorch runs in a process of its own, with the Python of `--venv`; both sides take turns. The slots'
-loss is a cross entropy on both, since Opacus cannot clip a CRF. All utterances are equally long.
+loss is a cross entropy on both, since Opacus cannot clip a CRF. A GPT-2 for Opacus has an output
+layer of its own, since it cannot clip a shared table. All utterances are equally long.
 """
 
 import argparse
@@ -23,6 +24,7 @@ from jobs import Job
 
 from edp_mx.models.bert import BERTConfig
 from edp_mx.models.clc import CLCConfig
+from edp_mx.models.gpt2.config import GPT2Config
 from edp_mx.runtime import distributed
 
 OURS = ("sgd", "edp_sgd", "dp_sgd_ghost")  # of `steps.VARIANTS`
@@ -37,7 +39,7 @@ PAIRS = (  # the ratios that are recorded
 
 
 def main() -> None:
-    parser = measuring.build_parser(__doc__, rounds=11)
+    parser = measuring.build_parser(__doc__, rounds=11, more_models=["gpt2"])
     parser.add_argument("--batch", type=int, default=subjects.EXAMPLES)
     parser.add_argument("--tokens", type=int, default=subjects.TOKENS, help="of every utterance")
     parser.add_argument("--plain", action="store_true", help="SGD only, without Opacus")
@@ -72,7 +74,7 @@ def measure(
     turns = {}
     for name in OURS[:1] if options.plain else OURS:
         model = subjects.paper_model(family)
-        subject = subjects.Subject(model, batch, workers=workers, has_crf=False)
+        subject = subjects.Subject(model, batch, workers=workers, has_crf=family == "gpt2")
         turns[f"edp_mx {name}"] = steps.VARIANTS[name](subject)
     parameters = sum(layer.size for layer in subject.flat.layers)
     python = Path(options.venv) / "bin" / "python"
@@ -115,12 +117,17 @@ def behind_its_own(step: Callable[[], float]) -> Callable[[], float]:
 
 def settings_of(family: str, options: argparse.Namespace) -> Dict[str, Any]:
     """Return what the PyTorch side is to build."""
+    kinds = {
+        "bert": BERTConfig(),
+        "clc": CLCConfig(),
+        "gpt2": GPT2Config(**subjects.SMALL_GPT2),
+    }
     sizes = {
         "words": subjects.WORDS,
         "word_dimension": subjects.WORD_DIMENSION,
         "letters": subjects.LETTERS,
-        "pieces": subjects.PIECES["bert"],
-        **asdict(BERTConfig() if family == "bert" else CLCConfig()),
+        "pieces": subjects.PIECES.get(family),
+        **asdict(kinds[family]),
     }
     return {
         "family": family,

@@ -20,7 +20,8 @@ from opacus.optimizers import DPOptimizer, DPOptimizerFastGradientClipping
 from opacus.utils.fast_gradient_clipping_utils import DPTensorFastGradientClipping
 from torch import Tensor, nn
 from torch.nn import functional
-from transformers import BertConfig, BertModel
+from transformers import BertConfig, BertModel, GPT2Config, GPT2LMHeadModel
+from transformers.pytorch_utils import Conv1D
 
 Batch = Dict[str, Tensor]
 
@@ -114,6 +115,43 @@ class Tagger(nn.Module):
         return tokens.sum(1) + losses
 
 
+class LanguageModel(nn.Module):
+    """A GPT-2 whose output layer has a table of its own where Opacus clips: it knows none that is
+    shared, nor the transposed layers of transformers, which become linear ones."""
+
+    def __init__(self, settings: Dict[str, Any], *, is_tied: bool) -> None:
+        super().__init__()
+        sizes = settings["sizes"]
+        config = GPT2Config(
+            vocab_size=sizes["pieces"],
+            n_positions=sizes["max_positions"],
+            n_embd=sizes["hidden_size"],
+            n_layer=sizes["num_layers"],
+            n_head=sizes["num_heads"],
+            n_inner=sizes["intermediate_size"],
+            tie_word_embeddings=is_tied,
+            **dict.fromkeys(("bos_token_id", "eos_token_id")),
+            **dict.fromkeys(("resid_pdrop", "embd_pdrop", "attn_pdrop"), sizes["dropout"]),
+        )
+        self.gpt2 = GPT2LMHeadModel(config)
+        for block in self.gpt2.transformer.h:
+            for part in (block.attn, block.mlp):
+                for name, layer in part.named_children():
+                    if isinstance(layer, Conv1D):
+                        setattr(part, name, nn.Linear(*layer.weight.shape))
+
+    def forward(self, batch: Batch) -> Tensor:
+        """Return the loss of each text, the sum over its pieces but the first, (N,)."""
+        pieces = batch["pieces"]  # (N, P)
+        read = pieces[:, :-1].contiguous()
+        places = torch.arange(read.shape[1]).repeat(len(read), 1)
+        scores = self.gpt2(input_ids=read, position_ids=places).logits
+        losses = functional.cross_entropy(
+            scores.transpose(1, 2), pieces[:, 1:], reduction="none"
+        )  # (N, P - 1)
+        return losses.sum(1)
+
+
 def build(name: str, settings: Dict[str, Any], batch: Batch) -> Tuple[nn.Module, Callable]:
     """Return a variant's model and its step.
 
@@ -121,7 +159,11 @@ def build(name: str, settings: Dict[str, Any], batch: Batch) -> Tuple[nn.Module,
     """
     privacy = {key: settings[key] for key in ("noise_multiplier", "max_grad_norm")}
     privacy["expected_batch_size"] = len(batch["intents"])
-    model = Tagger(settings, nn.LSTM if name == "sgd" else DPLSTM)
+    model: nn.Module
+    if settings["family"] == "gpt2":
+        model = LanguageModel(settings, is_tied=name == "sgd")
+    else:
+        model = Tagger(settings, nn.LSTM if name == "sgd" else DPLSTM)
     if name == "opacus_ghost":
         norm = privacy["max_grad_norm"]
         model = GradSampleModuleFastGradientClipping(model, max_grad_norm=norm, strict=False)
@@ -157,6 +199,9 @@ def main(arrays_path: str, settings: str, address: str) -> None:
         name: sum(parameter.numel() for parameter in model.parameters())
         for name, (model, _) in variants.items()
     }
+    if given["family"] == "gpt2":  # the second table is not counted
+        table = given["sizes"]["pieces"] * given["sizes"]["hidden_size"]
+        trained.update({name: count - table for name, count in trained.items() if name != "sgd"})
     versions = [f"torch {torch.__version__}", f"threads {torch.get_num_threads()}"]
 
     def work(order: str) -> object:

@@ -129,3 +129,7 @@ def test_the_page_on_generation(corpora, tmp_path):
     record = json.loads((tmp_path / "kept" / "runs.jsonl").read_text())
     assert record["written"]["prompts"] == len(written)
     assert '"continuation": "' in said.splitlines()[-1]  # the answer of the server
+    write_csv(tmp_path / "mine.csv", ("question", "answer"), rows)
+    own, *of_dstc8 = blocks(ROOT / "docs" / "generation.md")[1].splitlines()
+    assert re.search(r"utterances +600\n", execute(own, tmp_path))
+    assert len(of_dstc8) == 2  # they want what `data fetch` downloads; its tests have a stand-in
