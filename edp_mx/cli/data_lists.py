@@ -129,7 +129,7 @@ def run_text(arguments: argparse.Namespace) -> int:
 
 def run_prompts(arguments: argparse.Namespace) -> int:
     from edp_mx.data.lists import texts_of
-    from edp_mx.data.origin import write_sources
+    from edp_mx.data.origin import noted_sources
     from edp_mx.data.prompts import is_asked_for, prompts_for
     from edp_mx.data.text import write_json_lines
     from edp_mx.data.utterance import REPLY
@@ -141,11 +141,11 @@ def run_prompts(arguments: argparse.Namespace) -> int:
             raise UserError(
                 f"{source}: no text of two words or more that has no {REPLY} already; leave it out"
             )
-    write_sources(arguments.out, read, seed=arguments.seed)  # first, as a merged corpus does
     pairs = prompts_for(chain.from_iterable(texts for _, texts in read), seed=arguments.seed)
     records = ({"prompt": prompt, "reply": reply} for prompt, reply in pairs)
     records = tqdm(records, desc="prompts", unit=" lines", unit_scale=True)
-    count = write_json_lines(arguments.out, records)
+    with noted_sources(arguments.out, read, seed=arguments.seed):
+        count = write_json_lines(arguments.out, records)
     prompts = count_of(count, "prompt")
     print(f"{arguments.out}  {prompts} with replies from {', '.join(arguments.sources)}")
     return 0

@@ -8,7 +8,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Dict, Iterable, Iterator, List, NamedTuple, Optional, Tuple
 
-from edp_mx.data.origin import write_sources
+from edp_mx.data.origin import noted_sources
 from edp_mx.data.readers import stream_utterances
 from edp_mx.data.readers.columns_config import ColumnsConfig
 from edp_mx.data.sources import find_named, is_standin
@@ -94,9 +94,8 @@ def merge(
         lines += [_json_line(utterance, part.label) for utterance in chosen]
         read.append((part.corpus, chosen))
     random.Random(seed).shuffle(lines)
-    # First: there is no merged corpus without its origin.
-    write_sources(out, read, seed=seed)
-    write_lines(out, lines)
+    with noted_sources(out, read, seed=seed):
+        write_lines(out, lines)
     return counts
 
 

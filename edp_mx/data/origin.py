@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from itertools import chain
@@ -147,17 +148,24 @@ def write_origin(path: PathLike, line: Iterable[Origin]) -> None:
     write_json(path, asdict(_Line(tuple(line))))
 
 
-def write_sources(
+@contextmanager
+def noted_sources(
     out: PathLike, sources: Iterable[Tuple[str, Sequence[Utterance]]], *, seed: int
-) -> None:
-    """Write, beside a file that is made of corpora, which these are, by a sample of their texts.
+) -> Iterator[None]:
+    """Note, beside a file that is now made of corpora, which these are, by a sample of their texts.
+
+    The file is never there without its origin: until it is written, the note names its sources and
+    those of an older file in its place.
 
     Args:
         sources: the name or path of each, and what is read of it.
         seed: of stand-ins.
     """
     corpora = [read for name, utterances in sources for read in _named(name, utterances, seed)]
-    write_origin(beside(out), [Origin(Path(out).name, MERGED, corpora=tuple(corpora))])
+    origin = [Origin(Path(out).name, MERGED, corpora=tuple(corpora))]
+    write_origin(beside(out), [*read_origin(beside(out)), *origin])
+    yield
+    write_origin(beside(out), origin)
 
 
 def _named(name: str, utterances: Sequence[Utterance], seed: int) -> List[Read]:

@@ -1,6 +1,7 @@
 """Whether a corpus was read elsewhere: copied, cut, merged or changed, and what cannot be told."""
 
 import random
+from contextlib import suppress
 from dataclasses import replace
 
 import pytest
@@ -16,6 +17,7 @@ from edp_mx.data.origin import (
     Origin,
     Read,
     beside,
+    noted_sources,
     read_origin,
     write_origin,
 )
@@ -141,6 +143,17 @@ def test_an_origin_comes_back_as_it_was_written_and_tells_no_text(tmp_path):
     for text in (str(tmp_path), "number", f"{digest('call number 7'):x}"):
         assert text not in path.read_text()
     assert read_origin(tmp_path / "nothing.json") == ()
+
+
+def test_a_file_that_could_not_be_written_anew_keeps_the_sources_of_the_old_one(tmp_path):
+    out = tmp_path / "merged.jsonl"
+    for name, is_written in (("health", True), ("video", False), ("communication", True)):
+        with suppress(OSError), noted_sources(out, [(name, MINE)], seed=1):
+            if not is_written:
+                raise OSError("the disk is full")
+        found = [read.corpus for origin in read_origin(beside(out)) for read in origin.corpora]
+        wanted = {"health": ["health"], "video": ["health", "video"]}
+        assert found == wanted.get(name, [name])
 
 
 @pytest.mark.parametrize(
