@@ -14,9 +14,9 @@ from shlex import quote
 from typing import Any, Dict, List
 
 from edp_mx.cli.console import add_columns, columns_of, refuse_existing, require_above_zero, show
-from edp_mx.data.config import overlap
+from edp_mx.data.config import DataConfig, overlap
 from edp_mx.data.readers.columns_config import NONE
-from edp_mx.data.sources import STANDIN_SIZE, is_standin
+from edp_mx.data.sources import STANDIN_SIZE, find_named, is_standin
 from edp_mx.data.synthetic import STANDINS  # public, and at hand wherever edp_mx is
 from edp_mx.dp.accounting.units import UNITS
 from edp_mx.errors import UserError
@@ -176,17 +176,18 @@ def _write(arguments: argparse.Namespace, told: Any, config: Any, out: Path) -> 
 def _refuse_private(public: List[str], config: Any, made: Dict[str, Any]) -> None:
     """Refuse to take words that are to be public from the private corpus, or from a copy of it."""
     from edp_mx.data.lists import texts_of
-    from edp_mx.data.origin import have_in_common
+    from edp_mx.data.origin import AtHand
 
+    mine = AtHand(DataConfig(corpus=config.path.name, path=str(config.path)), config.corpus)
     for name in public:
         shared = "files" if Path(name).exists() and overlap(name, config.path) else ""
         if not shared and not is_standin(name):
-            texts = texts_of(name, **made)
-            shared = "utterances" if have_in_common(config.corpus.utterances, texts) else ""
+            is_public = mine.is_public(texts_of(name, **made), find_named(name))
+            shared = "" if is_public else "utterances"
         if shared:
             raise UserError(
                 f"--public: {name} shares {shared} with the corpus, which is private; name public "
-                "text"
+                f"text, or start from a public model with --start-from"
             )
 
 

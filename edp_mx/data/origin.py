@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from itertools import chain
 from pathlib import Path
-from typing import Iterable, Iterator, List, Optional, Sequence, Tuple
+from typing import Iterable, Iterator, List, Optional, Sequence, Set, Tuple
 
 import numpy as np
 
@@ -16,7 +16,7 @@ from edp_mx.data.config import DataConfig
 from edp_mx.data.corpus import Corpus
 from edp_mx.data.fingerprint import fingerprint, keyed_all
 from edp_mx.data.sources import find_corpus, find_named, is_made, is_standin
-from edp_mx.data.text import digest
+from edp_mx.data.text import digest, letters_of
 from edp_mx.data.utterance import Utterance, texts_of
 from edp_mx.errors import UserError
 from edp_mx.runtime.files import PathLike, write_json
@@ -28,6 +28,7 @@ SAMPLE = 4096  # texts of a corpus that are written down, each as a keyed hash
 _DIGITS = 12  # of such a hash
 _SHARE = 0.1  # of the smaller corpus: so much in common, and two corpora count as the same
 _LEAST = 3  # texts in common, or all that were written down
+_LONG = 24  # letters of a text that two corpora hardly have in common by chance
 _SURE = 10  # texts that a sample is expected to have of a corpus within, so that it misses few
 
 UNKNOWN, GONE, MERGED = "unknown", "gone", "merged"
@@ -110,6 +111,10 @@ def _digests(utterances: Iterable[Utterance]) -> np.ndarray:
     return np.fromiter(map(digest, texts), np.uint64)
 
 
+def _letters_in(utterances: Iterable[Utterance]) -> Set[str]:
+    return {letters_of(text) for each in utterances for text in texts_of(each.tokens)}
+
+
 @dataclass(frozen=True)
 class Origin:
     """A training that a model descends from, or what a merged corpus was made of.
@@ -189,8 +194,8 @@ def read_origin(path: PathLike) -> Tuple[Origin, ...]:
         return structure(read_json(path), _Line).origin
     except NotOfKind as error:
         raise UserError(
-            f"{path} does not say where this comes from ({error}): it was damaged or changed; "
-            "restore it, or remove it, and the origin counts as unknown"
+            f"{path} does not say where this comes from ({error}): it was damaged or changed, or "
+            "an older version wrote it; restore it, or remove it, and the origin counts as unknown"
         ) from error
 
 
@@ -205,16 +210,6 @@ def sources_of(path: Optional[PathLike]) -> Tuple[Read, ...]:
     if path is None:
         return ()
     return tuple(read for origin in read_origin(beside(path)) for read in origin.corpora)
-
-
-def have_in_common(one: Iterable[Utterance], other: Iterable[Utterance]) -> bool:
-    """Return whether two corpora count as the same: a tenth of the smaller one's texts are in both.
-
-    Fewer than three texts are chance, unless that is all of one of them.
-    """
-    first, second = (np.unique(_digests(each)) for each in (one, other))
-    shared, smaller = len(np.intersect1d(first, second, True)), min(len(first), len(second))
-    return shared >= max(1, min(_LEAST, smaller), _SHARE * smaller)
 
 
 @dataclass(frozen=True, eq=False)
@@ -243,6 +238,22 @@ class AtHand:
             if theirs.sample:
                 return self._shares(theirs)
         return True if ours.corpus == theirs.corpus else None
+
+    def is_public(self, utterances: Iterable[Utterance], source: PathLike) -> bool:
+        """Return whether the corpus is not among those of a file that is to be public.
+
+        It is, if the file has a tenth of the texts of the smaller of the two, and at least three,
+        or all of the corpus; or if its origin says so. What many say by chance does not count: of a
+        corpus with long texts, those below 24 letters are left out.
+        """
+        if any(self.is_in(read) for read in sources_of(source)):
+            return False
+        ours, theirs = map(_letters_in, (self.corpus.utterances, utterances))
+        if any(len(text) >= _LONG for text in ours):
+            ours, theirs = ({t for t in each if len(t) >= _LONG} for each in (ours, theirs))
+        shared, smaller = len(ours & theirs), min(len(ours), len(theirs))
+        is_whole = bool(ours) and ours <= theirs
+        return not is_whole and shared < max(_LEAST, _SHARE * smaller)
 
     def _shares(self, theirs: Read) -> Optional[bool]:
         """Whether a part of their texts that chance does not explain is among ours.

@@ -5,10 +5,10 @@ from __future__ import annotations
 import gzip
 import hashlib
 import json
-import unicodedata
 from contextlib import nullcontext
 from pathlib import Path
 from typing import Any, Iterable, Iterator
+from unicodedata import category, normalize
 
 from edp_mx.data.readers.assembly import read_lines
 from edp_mx.runtime.files import PathLike, whole_file
@@ -19,13 +19,19 @@ def lines_of(path: Path) -> Iterator[str]:
     return (line for _, text in read_lines(path) if (line := text.strip()))
 
 
-def digest(line: str) -> int:
-    """Return 64 bits that depend on the letters and digits of a line alone, or on one without any.
+def letters_of(line: str) -> str:
+    """Return the letters, marks and digits of a line, in lower case and one Unicode form.
 
-    So it is the same however the words are cut ("don 't" or "don't"), and whatever case they have.
+    They are the same however its words are cut ("don 't" or "don't").
     """
-    said = "".join(filter(str.isalnum, unicodedata.normalize("NFKC", line.casefold()))) or line
-    return int.from_bytes(hashlib.blake2b(said.encode(), digest_size=8).digest(), "big")
+    folded = normalize("NFKC", normalize("NFKC", line).casefold())
+    return "".join(sign for sign in folded if category(sign)[0] in "LMN")
+
+
+def digest(line: str) -> int:
+    """Return 64 bits of the letters of a line, or of itself if it has none."""
+    said = (letters_of(line) or line).encode()
+    return int.from_bytes(hashlib.blake2b(said, digest_size=8).digest(), "big")
 
 
 def write_lines(path: PathLike, lines: Iterable[str]) -> int:

@@ -8,6 +8,7 @@ from typing import Any, ClassVar, Dict, List, Optional
 
 from mxnet import gluon
 
+from edp_mx.dp.accounting.clippings import CLIPPINGS
 from edp_mx.dp.accounting.ledger import (
     LEDGER,
     LedgerFile,
@@ -76,9 +77,10 @@ class TrainingFolder:
         elif not (self._path / LEDGER).exists():
             return []
         ledger = read_ledger(self._path / LEDGER)
-        # The loop may have taken the place of ghost clipping, which costs the same.
-        kept = replace(ledger, plan=replace(ledger.plan, clipping=plan.clipping))
-        refuse_other_plan(self._path / LEDGER, kept, plan)
+        if not CLIPPINGS[ledger.plan.clipping].takes_many:
+            # The loop may have taken the place of ghost clipping, which costs the same.
+            ledger = replace(ledger, plan=replace(ledger.plan, clipping=plan.clipping))
+        refuse_other_plan(self._path / LEDGER, ledger, plan)
         return [entry.to_dict() for entry in ledger.entries]
 
     def resume(self, net: gluon.Block, trainer: gluon.Trainer, workers: Workers) -> int:

@@ -15,7 +15,7 @@ from edp_mx.data.config import DataConfig
 from edp_mx.data.corpus import Corpus
 from edp_mx.data.embeddings import load_embeddings
 from edp_mx.data.encoding import EncodedCorpus, encode
-from edp_mx.data.origin import have_in_common
+from edp_mx.data.origin import AtHand
 from edp_mx.data.sources import public_sample, refuse_private_lists
 from edp_mx.data.splits import PARTS
 from edp_mx.data.tokenizer import Tokenizer, load_tokenizer
@@ -89,11 +89,11 @@ def _sample_for(key: str, part: Any, data: DataConfig, corpus: Corpus) -> List[U
     if part.source != "sample":
         return []
     sample = public_sample(data, part.path)
-    if part.path is not None and have_in_common(corpus.utterances, sample):
+    if part.path is not None and not AtHand(data, corpus).is_public(sample, part.path):
         raise UserError(
             f"data.{key}.path: {part.path} holds utterances of the corpus itself, which is "
-            "private; name public utterances from elsewhere, or use source: train, which the "
-            "report states"
+            "private; name public utterances from elsewhere, give a public list with source: file, "
+            "or use source: train, which the report states"
         )
     return sample
 

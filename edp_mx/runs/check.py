@@ -18,6 +18,7 @@ from edp_mx.dp.accounting.plan import Plan
 from edp_mx.dp.accounting.samplers import sizes_of
 from edp_mx.dp.accounting.units import UNITS
 from edp_mx.dp.checkpoint_file import place_of
+from edp_mx.errors import UserError
 from edp_mx.runs.ancestors import brought_along
 from edp_mx.runs.build import model_without_values, start_for, vocabulary_for
 from edp_mx.runs.interrupted import refuse_other_workers, resumes_with
@@ -28,7 +29,7 @@ from edp_mx.runs.run_directory import RunDirectory
 from edp_mx.runs.start_of_run import has_started, refuse_other_start
 from edp_mx.runtime.blas import Processor
 from edp_mx.runtime.console_text import count_of
-from edp_mx.runtime.precision import refuse_imitated
+from edp_mx.runtime.precision import why_imitated
 from edp_mx.runtime.progress import Progress, no_progress
 
 
@@ -41,7 +42,10 @@ def check_files(
     """
     check_numbers(config, num_workers)
     if config.privacy.mechanism != "none":
-        refuse_imitated(CLIPPINGS[config.privacy.clipping or ""].precision, Processor.read())
+        way = CLIPPINGS[config.privacy.clipping or ""]
+        imitated = why_imitated(way.precision, Processor.read())
+        if imitated:
+            raise UserError(f"privacy.clipping: {imitated}; set it to ghost")
     refuse_private_lists(config.data)
     if not is_made(config.data):
         find_corpus(config.data)

@@ -9,13 +9,14 @@ from dataclasses import dataclass
 from statistics import fmean
 from typing import Any, Callable, Dict, Iterable, List, NamedTuple, Sequence, Tuple
 
+from edp_mx.dp.accounting.clippings import CLIPPINGS
 from edp_mx.runs.file_types import Record, StatedBound
 from edp_mx.runs.records import value_of
 from edp_mx.tasks.intent_slot.task import INTENT_SLOT
 
 LARGEST_EPSILON = 100.0  # above it, a guarantee is weak
 SCORES = tuple(metric.key for metric in INTENT_SLOT.metrics)
-_POOLED_OVER = ("training.seed", "privacy.clipping")  # loop and ghost clipping compute the same
+_POOLED_OVER = ("training.seed", "privacy.clipping")  # of which loop and ghost compute the same
 _UNITS = (None, "micro_batch", "utterance")  # with them n counts utterances
 
 
@@ -97,7 +98,9 @@ def measurements(
     groups: Dict[Tuple[Any, ...], Dict[str, Record]] = defaultdict(dict)
     for record in filter(is_shown, records):
         settings = {key: record.settings[key] for key in record.settings if key not in _POOLED_OVER}
-        said = json.dumps([record.results_version, record.workers, settings], sort_keys=True)
+        way = CLIPPINGS.get(record.settings.get("privacy.clipping", ""), CLIPPINGS["loop"])
+        same = [record.results_version, record.workers, way.precision, settings]
+        said = json.dumps(same, sort_keys=True)
         condition = _condition(record)
         key = (*(condition if by_epsilon else condition[:-1]), said)
         groups[key][came_to(record)] = record

@@ -126,8 +126,9 @@ SUMS = (
     "are added up in float64)"
 )
 ROUNDED_PRODUCTS = (
-    "rounding to bfloat16: the gradients of the other utterances of a batch may change with each "
-    "utterance that joins it, by about a thousandth of C (docs/privacy.md, section 10)"
+    "rounding to bfloat16: what the other utterances of a batch add may change with each that "
+    "joins it, by some thousandths of C, and more the larger the batch (docs/privacy.md, section "
+    "10)"
 )
 MASKS = (
     "dropout: where several utterances are clipped from one pass (ghost clipping), its masks are "

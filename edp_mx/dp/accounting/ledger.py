@@ -76,7 +76,7 @@ class LedgerFile:
         if self._path.exists():
             self._end_last_line()
         self._chain = Chain()
-        self._size = self._path.stat().st_size if self._path.exists() else 0
+        self._size = self._size_now()
         if not self._size:
             self._append({"version": VERSION, "plan": plan.without_layer_scales().to_dict()})
         ledger = self.read()
@@ -114,20 +114,22 @@ class LedgerFile:
     def _append(self, value: Dict[str, Any]) -> None:
         chain = self._chain.copy()
         line = chain.add(value)
+        if self._size_now() != self._size:
+            raise UserError(
+                f"{self._path} was changed or removed since this training opened it, perhaps by a "
+                "second training in the same folder: give each a folder of its own"
+            )
         with self._written("ab") as file:
-            if file.tell() != self._size:
-                raise UserError(
-                    f"{self._path} was changed since this training opened it: a second one has the "
-                    "same folder; give it another"
-                )
             file.write(line)
         self._chain, self._size = chain, self._size + len(line)
+
+    def _size_now(self) -> int:
+        return self._path.stat().st_size if self._path.exists() else 0
 
     @contextmanager
     def _written(self, mode: str) -> Iterator[BinaryIO]:
         """Open the file to change it; the change is on disk at the end."""
-        is_new = not self._path.exists()
-        size = 0 if is_new else self._path.stat().st_size
+        is_new, size = not self._path.exists(), self._size_now()
         try:
             with open(self._path, mode) as file:
                 yield file  # type: ignore[misc]

@@ -17,7 +17,7 @@ from edp_mx.dp.privacy.norm_clipping import LoopClipping, NormClipping
 from edp_mx.errors import UserError
 from edp_mx.runtime.blas import Processor
 from edp_mx.runtime.distributed import Workers
-from edp_mx.runtime.precision import refuse_imitated
+from edp_mx.runtime.precision import why_imitated
 
 TRIED = 6  # records on which ghost clipping is compared with the loop
 
@@ -52,7 +52,6 @@ def clipping_for(
     way = CLIPPINGS[kind]
     if not way.takes_many:
         return LoopClipping(flat=flat, release=release)
-    refuse_imitated(way.precision, Processor.read())
     return GhostClipping(
         flat=flat,
         release=release,
@@ -81,6 +80,9 @@ def clipping_that_fits(
         The clipping, of one kind on all workers, and why it is not ghost clipping, if it should be
         (in the words of the library, which has no key privacy.clipping).
     """
+    imitated = workers.gather(why_imitated(CLIPPINGS[kind].precision, Processor.read()))
+    for why in filter(None, imitated):
+        raise UserError(f'{why}; give make_plan clipping="ghost"', is_shared=True)
     refusal = ""
     try:
         clipping = clipping_for(kind, release, flat, network, chunk_size=chunk_size)

@@ -15,15 +15,16 @@ from edp_mx.runs.interrupted import has_begun
 from edp_mx.runs.record import record_of, records_like
 from edp_mx.runs.records import collect
 from edp_mx.runs.run_directory import RunDirectory
+from edp_mx.runs.sweep.attempts import Attempts
 from edp_mx.runs.sweep.budget import Budget, locked
 from edp_mx.runs.sweep.config import Places, SweepConfig
 from edp_mx.runs.sweep.processes import Ended, train_all
-from edp_mx.runs.sweep.study import Study, error_of, was_trained
-from edp_mx.runs.sweep.trial import Trial, folder_of, has_folder
+from edp_mx.runs.sweep.study import Study, error_of
+from edp_mx.runs.sweep.trial import Trial, folder_of
 from edp_mx.runtime.console_text import count_of
 from edp_mx.runtime.yaml_tree import read_layers
 
-LOST = "its run was removed, and no record of it is left"
+LOST = "neither its run nor a record of it is here"
 
 logger = logging.getLogger(__name__)
 
@@ -59,6 +60,7 @@ class Sweep:
             raise UserError(f"{folder} is a run directory; name another folder with --out")
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         self._lock = locked(folder / ".lock")
+        self._attempts = Attempts(folder)
         known = [path for path in (folder, *records) if path.exists()]
         self._records = [each.record for each in collect(known)]
         self._study = Study(
@@ -69,8 +71,7 @@ class Sweep:
         for told in self._study.finished():
             trial = self._trial(self._study.values(told))
             if not trial.records:
-                trial.is_lost = was_trained(told) and not has_folder(trial, folder)
-                trial.error = error_of(told) or (trial.is_lost and LOST) or None
+                trial.error = error_of(told) or LOST
                 trial.is_stopped = told.state == TrialState.PRUNED
         for key in [k for k, each in self._found.items() if is_retried and each.error]:
             del self._found[key]
@@ -91,7 +92,7 @@ class Sweep:
         """
         for ended in train_all(
             self._permitted(budget),
-            lambda trial: folder_of(trial, self.folder),
+            self._begin,
             workers=self.workers,
             at_once=budget.at_once,
             lock=self._lock.fileno(),
@@ -104,6 +105,11 @@ class Sweep:
         if self.trials and all(trial.config is None for trial in self.trials):
             raise UserError(str(self.trials[0].error))
         return not self._study.left()
+
+    def _begin(self, trial: Trial) -> RunDirectory:
+        run = folder_of(trial, self.folder, noted=self._attempts.names())
+        self._attempts.note(run)
+        return run
 
     def _permitted(self, budget: Budget) -> Iterator[Trial]:
         """Yield the trials to be trained; report the known scores of the others to the study."""
@@ -144,8 +150,8 @@ class Sweep:
     def _note(self, ended: Ended[Trial]) -> None:
         """Report the end of a training to the study."""
         trial, run = ended.trial, ended.run
-        if has_begun(run):
-            self._study.note_begun(self._proposed[trial.hash])
+        if ended.code and not has_begun(run):
+            self._attempts.forget(run)
         if ended.code == 0 and run.has("record"):
             trial.error, trial.is_stopped = None, False  # it came to its end before it was stopped
             record = record_of(run)

@@ -31,7 +31,7 @@ from edp_mx.runtime.json_text import parse_json
 
 JOURNAL = "study.jsonl"
 DRAWN = 16  # trials of a random search, and of TPE, where the file does not say how many
-_AGAIN, _BEGUN, _ERROR = "again", "begun", "error"  # user attributes of a trial
+_AGAIN, _ERROR = "again", "error"  # user attributes of a trial
 
 
 class Study:
@@ -106,10 +106,6 @@ class Study:
     def tell(self, trial: optuna.Trial, cost: float) -> None:
         self._study.tell(trial.number, cost)
 
-    def note_begun(self, trial: optuna.Trial) -> None:
-        """Note that its training has released something, or may have."""
-        trial.set_user_attr(_BEGUN, True)
-
     def tell_failed(self, trial: optuna.Trial, error: str, *, is_stopped: bool) -> None:
         """Report why a trial failed, or was stopped before its end."""
         trial.set_user_attr(_ERROR, error)
@@ -178,11 +174,6 @@ def _value_of(distribution: BaseDistribution, drawn: Any) -> Any:
 def error_of(trial: FrozenTrial) -> Optional[str]:
     """Return why a trial failed or was stopped; None if it was not."""
     return None if trial.state == TrialState.COMPLETE else trial.user_attrs.get(_ERROR, "unknown")
-
-
-def was_trained(trial: FrozenTrial) -> bool:
-    """Return whether a finished trial has released something, here or elsewhere."""
-    return trial.state != TrialState.FAIL or _BEGUN in trial.user_attrs
 
 
 def _hash_of(config: SweepConfig, settings: Dict[str, Any]) -> str:

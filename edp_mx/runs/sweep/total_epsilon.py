@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from pathlib import Path
 from typing import List, NamedTuple, Optional, Sequence, Tuple
 
@@ -15,6 +16,7 @@ from edp_mx.runs.measurements import granted
 from edp_mx.runs.record import run_id
 from edp_mx.runs.recount import recount
 from edp_mx.runs.run_directory import RunDirectory
+from edp_mx.runs.sweep.attempts import Attempts
 from edp_mx.runs.sweep.trial import Trial
 
 
@@ -41,7 +43,7 @@ def total_of(trials: Sequence[Trial], folder: Path) -> Optional[Total]:
     """
     spent: List[Guarantee] = []
     stated: List[Record] = []
-    here, is_open = set(), sum(trial.is_lost for trial in trials)
+    here, is_open = set(), 0
     for path in sorted(folder.glob("trial-*/")):
         run = RunDirectory(path)
         record = run.load(Record) if run.has("record") else None
@@ -55,7 +57,9 @@ def total_of(trials: Sequence[Trial], folder: Path) -> Optional[Total]:
         else:
             is_open += has_begun(run)
     known = (record for trial in trials for record in trial.records)
-    stated += [record for record in known if run_id(record) not in here]
+    elsewhere = [record for record in known if run_id(record) not in here]
+    stated += elsewhere
+    is_open += _lost(folder, elsewhere)
     count = len(spent) + len(stated) + is_open
     if not count:
         return None
@@ -71,3 +75,11 @@ def total_of(trials: Sequence[Trial], folder: Path) -> Optional[Total]:
         conditions += each.conditions
     deltas += [record.delta for record in stated]
     return Total(count, math.fsum(epsilons), math.fsum(deltas), tuple(dict.fromkeys(conditions)))
+
+
+def _lost(folder: Path, elsewhere: Sequence[Record]) -> int:
+    """The number of attempts of which neither the run is there nor a record elsewhere."""
+    gone = Counter(
+        name.split("-")[1] for name in Attempts(folder).names() if not (folder / name).exists()
+    )
+    return sum((gone - Counter(record.hash for record in elsewhere)).values())

@@ -7,7 +7,7 @@ import re
 from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import fmean
-from typing import List, Optional, Sequence, Type, TypeVar
+from typing import Collection, List, Optional, Sequence, Type, TypeVar
 
 from edp_mx.config import ExperimentConfig, load_config
 from edp_mx.errors import UserError
@@ -39,7 +39,6 @@ class Trial:
         records: of all its runs, once it has been trained, here or before.
         error: why it failed, or was stopped.
         is_stopped: it was, because others did better at the same epoch.
-        is_lost: it was trained, and neither its run nor a record is left.
     """
 
     values: Values
@@ -49,7 +48,6 @@ class Trial:
     records: List[Record] = field(default_factory=list)
     error: Optional[str] = None
     is_stopped: bool = False
-    is_lost: bool = False
 
     @classmethod
     def of(
@@ -107,23 +105,22 @@ class Trial:
         return not self.records and self.error is None
 
 
-def folder_of(trial: Trial, folder: Path) -> RunDirectory:
+def folder_of(trial: Trial, folder: Path, *, noted: Collection[str] = ()) -> RunDirectory:
     """Return the run directory of a trial: one that can be resumed, or a new one.
 
     What a start left behind that was killed before it had begun is removed.
+
+    Args:
+        noted: the names of earlier attempts; one that is gone keeps its name for itself.
     """
     for suffix in ("", *(f"-{i}" for i in range(2, 1000))):
         run = RunDirectory(folder / f"trial-{trial.hash}{suffix}")
+        is_free = run.path.exists() or run.path.name not in noted
         make_way(run)
         is_open = run.config.is_file() and has_begun(run) and not run.has("results")
-        if is_open or not run.path.exists():
+        if is_open or (is_free and not run.path.exists()):
             return run
     raise UserError(f"{folder} holds a thousand attempts at the trial {trial.hash}; remove some")
-
-
-def has_folder(trial: Trial, folder: Path) -> bool:
-    """Return whether the run of an attempt at a trial is there."""
-    return any(folder.glob(f"trial-{trial.hash}*/"))
 
 
 def last_sentence(log: Path) -> str:

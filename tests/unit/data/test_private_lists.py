@@ -11,6 +11,8 @@ from edp_mx.config import ExperimentConfig
 from edp_mx.data.config import DataConfig
 from edp_mx.data.corpus import load_corpus
 from edp_mx.data.labels import LabelsConfig
+from edp_mx.data.merging import Wanted, merge
+from edp_mx.data.origin import AtHand
 from edp_mx.data.readers.columns_config import ColumnsConfig
 from edp_mx.data.sources import public_sample, refuse_private_lists
 from edp_mx.data.vocabulary import VocabularyConfig
@@ -43,9 +45,11 @@ def test_a_public_sample_is_read_by_the_corpus_own_columns(tmp_path):
 @pytest.mark.parametrize("shared, is_own", [(0, False), (2, False), (9, False), (10, True)])
 @pytest.mark.parametrize("key", ["vocabulary", "labels"])
 def test_a_copy_of_the_corpus_is_no_public_sample_whatever_its_name(tmp_path, key, shared, is_own):
-    said = [say(f"call number {i} , please", intent=f"call{i % 2}") for i in range(100)]
-    others = [say(f"play song {i} now", intent=f"call{i % 2}") for i in range(100)]
-    copied = [say(f"Call number-{i}, please!", intent=f"call{i % 2}") for i in range(shared)]
+    said = [say(f"would you call number {i} , please", intent=f"call{i % 2}") for i in range(100)]
+    others = [say(f"would you play song number {i} now", intent=f"call{i % 2}") for i in range(100)]
+    copied = [
+        say(f"Would you call number-{i}, please!", intent=f"call{i % 2}") for i in range(shared)
+    ]
     write_jsonl(tmp_path / "mine.jsonl", said)
     write_jsonl(tmp_path / "public.jsonl", copied + others[shared:])
     sample = {"source": "sample", "path": str(tmp_path / "public.jsonl")}
@@ -58,3 +62,34 @@ def test_a_copy_of_the_corpus_is_no_public_sample_whatever_its_name(tmp_path, ke
         one_sentence(error, vocabulary_for, config, corpus)
     else:
         vocabulary_for(config, corpus)
+
+
+def at_hand(tmp_path, said):
+    write_jsonl(tmp_path / "mine.jsonl", said)
+    data = DataConfig("mine", str(tmp_path / "mine.jsonl"), split="80/10/10")
+    return AtHand(data, load_corpus(data))
+
+
+@pytest.mark.parametrize("texts, is_public", [
+    (["stop", "yes", "no", "call mum"], True),  # what all say
+    (["stop", "yes", "no", *(f"would you please call number {i}" for i in range(3))], False),
+    (["stop", "yes", "no", *(f"would you please call number {i}" for i in range(2))], True),
+    ([], True),
+])  # fmt: skip
+def test_what_many_say_by_chance_is_public(tmp_path, texts, is_public):
+    said = [say(f"would you please call number {i}") for i in range(200)]
+    mine = at_hand(tmp_path, [*said, *map(say, ("stop", "yes", "no", "call mum"))])
+    assert mine.is_public(map(say, texts), tmp_path / "public.txt") is is_public
+
+
+def test_a_corpus_of_short_commands_is_compared_as_it_is(tmp_path):
+    mine = at_hand(tmp_path, [say(f"call {i}") for i in range(200)])
+    assert not mine.is_public([say(f"call {i}") for i in range(30)], tmp_path / "public.txt")
+    assert mine.is_public([say(f"play {i}") for i in range(30)], tmp_path / "public.txt")
+
+
+def test_a_merged_corpus_with_little_of_ours_is_none_that_is_public(tmp_path):
+    mine = at_hand(tmp_path, [say(f"would you please call number {i}") for i in range(200)])
+    out = str(tmp_path / "merged.jsonl")
+    merge([Wanted(str(tmp_path / "mine.jsonl"), 10), Wanted("health", 2000)], out)
+    assert not mine.is_public([], out) and mine.is_public([], tmp_path / "other.jsonl")

@@ -69,6 +69,7 @@ def test_a_task_without_labels_has_none_in_its_settings():
         ("caf\u00e9 no 5", "Cafe\u0301 no. \uff15"),
         ("Stra\u00dfe", "STRASSE"),
         ("\u6771\u4eac \u3078", "\u6771\u4eac\u3078\u3002"),
+        ("20 \u2103, Brand\u2122", "20 \u00b0c brandtm"),
     ],
 )
 def test_a_digest_is_of_letters_and_digits_however_the_words_are_cut(same):
@@ -78,3 +79,7 @@ def test_a_digest_is_of_letters_and_digits_however_the_words_are_cut(same):
 
 def test_what_has_no_letters_has_its_own_digest():
     assert len({*map(digest, ("?", "!", ":-)", ""))}) == 4
+
+
+def test_a_digest_heeds_the_vowels_that_are_marks():
+    assert digest("\u0926\u093f\u0928") != digest("\u0926\u093e\u0928")

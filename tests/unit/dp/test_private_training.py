@@ -149,7 +149,7 @@ def test_of_two_trainings_in_one_folder_the_first_must_not_go_on_once_the_second
     for private in (first, second):
         for batch in private.batches(dataset, epochs=1):
             private.step(batch)
-    with pytest.raises(UserError, match=r"privacy_ledger\.jsonl was changed since"):
+    with pytest.raises(UserError, match=r"privacy_ledger\.jsonl was changed or removed since"):
         next(first.batches(dataset))
     for batch in second.batches(dataset):
         second.step(batch)

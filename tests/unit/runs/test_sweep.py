@@ -304,6 +304,18 @@ def test_all_that_its_trainings_have_spent_is_composed(tmp_path):
     assert "together, ε = ∞" in describe_sweep(trials, tmp_path)
 
 
+def ending_as_begun(pretended):
+    """Trainings that fail after they had begun, as one that diverges does."""
+
+    def train_all(*given, **options):
+        for ended in pretended(*given, **options):
+            if ended.code:
+                ended.run.write("environment", {})
+            yield ended
+
+    return train_all
+
+
 @pytest.mark.parametrize("is_kept", [False, True])
 def test_a_removed_run_still_counts(tmp_path, trained, is_kept):
     """If a record is kept elsewhere by what that states, or else as if it had no privacy."""
@@ -312,27 +324,54 @@ def test_a_removed_run_still_counts(tmp_path, trained, is_kept):
     spent = total_of(sweep.trials, sweep.folder)
     records = [shutil.copytree(sweep.folder, tmp_path / "kept")] if is_kept else []
     shutil.rmtree(sweep.folder / f"trial-{best.hash}")
-    sweep, _ = run_whole(tmp_path, GRID, records=records)
-    total, said = total_of(sweep.trials, sweep.folder), describe_sweep(sweep.trials, sweep.folder)
-    assert len(trained) == 7 and total.trainings == spent.trainings
-    assert total.epsilon == (spent.epsilon if is_kept else math.inf)
-    assert said.count("its run was removed, and no record of it is left") == (not is_kept)
+    for is_retried in (False, True):
+        sweep, _ = run_whole(tmp_path, GRID, records=records, is_retried=is_retried)
+        total = total_of(sweep.trials, sweep.folder)
+        assert total.trainings == spent.trainings == 6
+        assert total.epsilon == (spent.epsilon if is_kept else math.inf)
+        if not is_retried:
+            said = describe_sweep(sweep.trials, sweep.folder)
+            assert said.count("neither its run nor a record of it is here") == (not is_kept)
+    more = GRID.replace("[0.001,", "[0.0005, 0.001,")
+    sweep, _ = run_whole(tmp_path, more, records=records)  # other parameters, the same part
+    assert is_kept or total_of(sweep.trials, sweep.folder).epsilon == math.inf
 
 
-def test_a_removed_run_that_had_failed_still_counts_if_it_had_begun(tmp_path, trained):
+def test_a_removed_attempt_that_failed_counts_beside_a_later_one(tmp_path, trained):
     pretended = search.train_all
-
-    def train_all(*given, **options):
-        for ended in pretended(*given, **options):
-            if ended.code:
-                ended.run.path.mkdir(exist_ok=True)
-                ended.run.write("environment", {})
-            yield ended
-
-    search.train_all = train_all  # put back by `trained`
+    search.train_all = ending_as_begun(pretended)  # put back by `trained`
     sweep, _ = run_whole(tmp_path, GRID)
-    shutil.rmtree(sweep.folder / f"trial-{next(t.hash for t in sweep.trials if t.error)}")
+    failed = next(trial for trial in sweep.trials if trial.error)
+    shutil.rmtree(sweep.folder / f"trial-{failed.hash}")
+    assert total_of(sweep.trials, sweep.folder).trainings == 7
+    sweep, _ = run_whole(tmp_path, GRID, is_retried=True)
+    assert total_of(sweep.trials, sweep.folder).trainings == 8
+    shutil.rmtree(sweep.folder / f"trial-{failed.hash}-2")
     sweep, _ = run_whole(tmp_path, GRID)
+    total = total_of(sweep.trials, sweep.folder)
+    assert (total.trainings, total.epsilon) == (8, math.inf)
+
+
+def test_a_training_that_never_began_does_not_count_and_a_killed_one_does(tmp_path, trained):
+    sweep, _ = run_whole(tmp_path, GRID)
+    failed = next(trial for trial in sweep.trials if trial.error)
+    shutil.rmtree(sweep.folder / f"trial-{failed.hash}")  # it had not begun
+    assert total_of(sweep.trials, sweep.folder).trainings == 6
+
+    def killed(trials, run_of, **options):
+        run_of(next(trials)).path.mkdir()
+        raise KeyboardInterrupt
+        yield
+
+    search.train_all = killed
+    sweep = sweep_of(tmp_path, GRID.replace("[0.001,", "[0.0005, 0.001,"))
+    with pytest.raises(KeyboardInterrupt):
+        sweep.run(Budget())
+    sweep.close()
+    (left,) = (
+        path for path in sweep.folder.glob("trial-*/") if not (path / "config.yaml").exists()
+    )
+    left.rmdir()
     total = total_of(sweep.trials, sweep.folder)
     assert (total.trainings, total.epsilon) == (7, math.inf)
 

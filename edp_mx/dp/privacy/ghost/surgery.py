@@ -34,7 +34,8 @@ class Surgery:
     A probe is a zero that is added to the operator's output, so that its gradient is the output's.
     The input of a probed operator becomes an output of its segment. With a `precision` below
     float32 a dense layer's input, weight and bias are rounded to it before they are multiplied, and
-    so is the gradient that reaches them; what probes and outputs show is not.
+    so is the gradient that reaches it; so are what it makes and passes on. What a rule reads are
+    the input and the gradient before that.
 
     Guarantee: every trainable parameter of the block is read by exactly one tap or cut, or it is a
     table that one `Embedding` looks up and one output layer has as its weight (`OUTPUTS`); an

@@ -4,16 +4,20 @@ import mxnet as mx
 import numpy as np
 import pytest
 from subjects import paper_model, synthetic_batch
+from support.own_networks import mlp, ready, training, vectors
 from support.prescribed import taken
 from support.refusals import one_sentence
 
+from edp_mx.config import ExperimentConfig
 from edp_mx.dp.accounting.clippings import CLIPPINGS
+from edp_mx.dp.accounting.config import PrivacyConfig
 from edp_mx.dp.privacy.build_clipping import clipping_for
 from edp_mx.dp.privacy.flat import FlatGradients
 from edp_mx.dp.privacy.ghost.check import refuse_wrong_on
 from edp_mx.dp.privacy.layers import layers_of
+from edp_mx.runs.check import check_files
 from edp_mx.runtime.blas import Processor
-from edp_mx.runtime.precision import FULL, LOW, refuse_imitated
+from edp_mx.runtime.precision import FULL, LOW, why_imitated
 from tests.support.models import part, random_batch, tiny
 from tests.support.releases import release_with
 
@@ -88,26 +92,50 @@ def test_its_rules_are_compared_with_the_loop_in_float32(generator):
 
 
 @needs_bfloat16
-def test_what_others_add_moves_a_little_with_an_utterance_that_joins_them():
+@pytest.mark.parametrize("size", [16, 48])
+def test_what_others_add_moves_a_little_with_an_utterance_that_joins_them(size):
     """A float32's last place decides which way a product is rounded, and a shape decides that."""
-    batch = synthetic_batch("gpt2", examples=16, tokens=12, num_pieces=500)
+    batch = synthetic_batch("gpt2", examples=size, tokens=12, num_pieces=500)
     model = paper_model("gpt2", dropout=0.0, num_pieces=500)
-    full, low = both(model)
+    parts = [part(batch, rows) for rows in (np.arange(size), np.arange(1, size), [0])]
     moved = {}
-    for name, clipping in (("full", full), ("low", low)):
-        together = taken(clipping.clip([lambda: model.loss(batch)]))
-        alone = [
-            taken(clipping.clip([lambda row=row: model.loss(part(batch, [row]))]))
-            for row in range(16)
-        ]
-        moved[name] = np.linalg.norm(together - np.sum(alone, axis=0)) / C
+    for name, clipping in zip(("full", "low"), both(model)):
+        whole, others, alone = (
+            taken(clipping.clip([lambda given=given: model.loss(given)])) for given in parts
+        )
+        moved[name] = np.linalg.norm(whole - others - alone) / C
     assert moved["full"] < 1e-5 and moved["low"] < 0.01
 
 
-def test_a_processor_that_would_imitate_it_is_refused():
+OLD = Processor("GenuineIntel", "6 85 7", frozenset({"avx512f", "avx2"}))
+
+
+def test_a_processor_that_would_imitate_it_is_told():
     way = CLIPPINGS["ghost_bfloat16"]
-    old = Processor("GenuineIntel", "6 85 7", frozenset({"avx512f", "avx2"}))
-    one_sentence("instructions for bfloat16.*privacy.clipping: ghost", refuse_imitated,
-                 way.precision, old)  # fmt: skip
-    refuse_imitated(CLIPPINGS["ghost"].precision, old)
-    refuse_imitated(way.precision, old._replace(flags=old.flags | {"amx_bf16"}))
+    assert "none of the instructions for bfloat16" in why_imitated(way.precision, OLD)
+    assert why_imitated(CLIPPINGS["ghost"].precision, OLD) == ""
+    assert why_imitated(way.precision, OLD._replace(flags=OLD.flags | {"amx_bf16"})) == ""
+
+
+def test_such_a_processor_is_refused_before_anything_is_trained(generator, monkeypatch, tmp_path):
+    monkeypatch.setattr(Processor, "read", classmethod(lambda cls: OLD))
+    private = training(mlp_of(generator), folder=tmp_path, clipping="ghost_bfloat16")
+    one_sentence('bfloat16.*give make_plan clipping="ghost"', next,
+                 private.batches(vectors(generator)))  # fmt: skip
+    assert not any(tmp_path.iterdir())
+    config = ExperimentConfig(privacy=PrivacyConfig(mechanism="dp_sgd", clipping="ghost_bfloat16"))
+    one_sentence("privacy.clipping: .*bfloat16.*; set it to ghost", check_files, config, 1)
+
+
+@needs_bfloat16
+def test_a_folder_of_rounded_products_is_no_folder_of_another_way(generator, tmp_path):
+    settings = {"folder": tmp_path, "noise_multiplier": 1.0}
+    private = training(mlp_of(generator), clipping="ghost_bfloat16", **settings)
+    for batch in private.batches(vectors(generator)):
+        private.step(batch)
+    assert any("bfloat16" in text for text in private.guarantee.not_covered)
+    one_sentence("begun with clipping ghost_bfloat16", training, mlp_of(generator), **settings)
+
+
+def mlp_of(generator):
+    return ready(mlp(), generator)
