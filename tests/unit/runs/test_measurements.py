@@ -30,6 +30,14 @@ def test_a_seed_that_was_trained_twice_counts_twice_unless_the_run_repeated_itse
     assert len(found.records) == 2
 
 
+def test_loop_and_ghost_clipping_are_one_measurement_and_rounded_products_another():
+    runs = [
+        record_of(ser=ser, **{"privacy.clipping": kind})
+        for ser, kind in ((0.2, "loop"), (0.3, "ghost"), (0.4, "ghost_bfloat16"))
+    ]
+    assert sorted(len(each.records) for each in measurements(runs)) == [1, 2]
+
+
 def test_settings_are_chosen_by_validation_and_never_by_the_test_part():
     lucky = record_of(ser=0.1, validation=0.3, **{"training.epochs": 5})
     sound = record_of(ser=0.2, validation=0.2, **{"training.epochs": 6})
