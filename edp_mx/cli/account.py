@@ -14,6 +14,7 @@ from typing import Any, Dict, List, Optional, Sequence, Tuple
 from edp_mx.cli.console import add_wide, refuse_other_than_png, tell
 from edp_mx.cli.plan_options import SIZES, add_plan_options, delta_of, plan_of
 from edp_mx.dp.accounting.bound import Bound
+from edp_mx.dp.accounting.budget import committed_entries
 from edp_mx.dp.accounting.entries import Entry
 from edp_mx.dp.accounting.guarantee import guarantee
 from edp_mx.dp.accounting.plan import Plan
@@ -104,5 +105,6 @@ def _count_ledger(arguments: argparse.Namespace, run: Path) -> Counted:
 
 
 def _count_plan(arguments: argparse.Namespace) -> Counted:
-    said = guarantee(plan_of(arguments, arguments.paths)[0])
+    plan = plan_of(arguments, arguments.paths)[0]
+    said = guarantee(plan, committed_entries(plan, ()) if plan.release else None)
     return said.plan, said.entries, said.holds, plan_as_json(said), plan_as_lines(said)

@@ -110,6 +110,12 @@ class DataConfig(Settings):
             raise SettingError(
                 "embeddings.path", "must be set, because vocabulary.source is embeddings"
             )
+        if self.path and self.test_file and _is_in(self.test_file, self.path):
+            raise SettingError(
+                "split.test",
+                f"must not be {self.test_file}, because that is a file of the corpus, {self.path}, "
+                "and would be trained on; name utterances from elsewhere",
+            )
         for place in (self.path, self.test_file):
             found = place and self.list_within(place)
             if found:
@@ -177,6 +183,12 @@ class DataConfig(Settings):
     def held_out(self) -> float:
         """The share of a training part that is held out where there is no validation part."""
         return self.split.validation if isinstance(self.split, SplitConfig) else HELD_OUT
+
+
+def _is_in(file: PathLike, corpus: PathLike) -> bool:
+    """Return whether a file is a corpus, or lies in its folder."""
+    place, whole = Path(file).resolve(), Path(corpus).resolve()
+    return whole in (place, place.parent)
 
 
 def overlap(one: PathLike, other: PathLike) -> bool:

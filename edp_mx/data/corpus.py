@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections import Counter
 from dataclasses import asdict, dataclass, field
 from functools import cached_property, partial
@@ -22,6 +23,7 @@ from edp_mx.data.sources import find_corpus, is_made, stream_corpus
 from edp_mx.data.splits import PARTS, Split, own_split, split_by_keys
 from edp_mx.data.strata import keys_of
 from edp_mx.data.synthetic import grammar_files
+from edp_mx.data.text import digest
 from edp_mx.data.users import names_users
 from edp_mx.data.utterance import Utterance
 from edp_mx.dp.sampling.shuffle import numbers_below
@@ -29,6 +31,9 @@ from edp_mx.errors import UserError
 from edp_mx.runtime.progress import Heartbeat, Progress, no_heartbeat, no_progress
 
 KEPT_FROM = 50_000  # utterances; smaller corpora are read at every start
+_KNOWN = 0.2  # of a test part: more than people repeat by chance
+
+logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,7 +99,22 @@ def load_corpus(
                 f"{len({one.tokens for one in corpus.utterances}):,} differ): its {part} part is "
                 "empty; add some, or set other shares by data.split"
             )
+    if config.test_file is not None:
+        _warn_of_known(corpus)
     return corpus
+
+
+def _warn_of_known(corpus: Corpus) -> None:
+    """Warn of a test part that is trained on: its scores would be those of what was learned."""
+    told = {digest(" ".join(utterance.tokens)) for utterance in corpus.train}
+    known = sum(digest(" ".join(utterance.tokens)) in told for utterance in corpus.test)
+    if known >= _KNOWN * len(corpus.test):
+        logger.warning(
+            "data.split.test: %s of %s test utterances stand in the training part too, so that "
+            "their scores say little of others; name utterances that are not trained on",
+            f"{known:,}",
+            f"{len(corpus.test):,}",
+        )
 
 
 def _kept(config: DataConfig, heartbeat: Heartbeat, progress: Progress) -> Optional[Corpus]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+from collections import Counter
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -26,6 +27,8 @@ from edp_mx.runs.recount import guarantee_ahead, recount
 from edp_mx.runs.run_directory import RunDirectory
 from edp_mx.runs.spending import RunSpending
 from edp_mx.runs.trained_run import read_part
+
+_SHARE, _LEAST = 0.1, 3  # of the texts of the smaller training part
 
 logger = logging.getLogger(__name__)
 
@@ -66,14 +69,27 @@ class Spender:
         """Return whether what somebody said is of one of its records: a user, or an utterance."""
         users, texts, places = self._users_texts_places
         if self.is_of_users and said.user:
-            return said.user in users
+            return said.user in users or said.place in places
         return said.text in texts or said.place in places
+
+    def may_be_of_the_users_of(self, other: Spender) -> bool:
+        """Return whether the users of another training may be ours by other names.
+
+        They may, if they have no name in common, but a tenth of the texts, and at least three.
+        """
+        if not (self.is_of_users and other.is_of_users):
+            return False
+        (users, texts, _), (others, said, _) = self._users_texts_places, other._users_texts_places
+        shared, smaller = len(texts & said), min(len(texts), len(said))
+        return not (users & others) - {""} and shared >= max(_LEAST, _SHARE * smaller)
 
     def shares_with(self, other: Spender) -> bool:
         """Return whether some record may be in both."""
         if self.part is None or other.part is None:
             return True
-        return any(map(self.holds, other.part)) or any(map(other.holds, self.part))
+        if any(map(self.holds, other.part)) or any(map(other.holds, self.part)):
+            return True
+        return self.may_be_of_the_users_of(other)
 
 
 class Together(NamedTuple):
@@ -187,17 +203,17 @@ def count_by_record(spenders: Sequence[Spender], *, delta: float) -> List[Togeth
     by_user = all(spender.is_of_users for spender in spenders)
     holders: Dict[Hashable, Set[int]] = {}
     texts: Dict[int, int] = {}  # by the place: one of those that were read there
-    for said in set().union(*(spender.part or () for spender in spenders)):
-        text = texts.setdefault(said.place, said.text)
-        places = (place for place, spender in enumerate(spenders) if spender.holds(said))
-        holders.setdefault(said.user if by_user and said.user else text, set()).update(places)
+    for own in spenders:
+        renamed = {i for i, each in enumerate(spenders) if own.may_be_of_the_users_of(each)}
+        for said in own.part or ():
+            text = texts.setdefault(said.place, said.text)
+            places = {place for place, spender in enumerate(spenders) if spender.holds(said)}
+            key = said.user if by_user and said.user else text
+            holders.setdefault(key, set()).update(places | renamed)
     unknown = {place for place, spender in enumerate(spenders) if spender.part is None}
-    counts: Dict[FrozenSet[int], int] = {}
-    for found_in in holders.values():
-        key = frozenset(found_in | unknown)
-        counts[key] = counts.get(key, 0) + 1
+    counts = Counter(frozenset(found_in | unknown) for found_in in holders.values())
     if not counts:
-        counts = {frozenset(unknown): 0}
+        counts = Counter({frozenset(unknown): 0})
     largest = [key for key in counts if not any(key < other for other in counts)]
     found = [_together([spenders[i] for i in sorted(key)], counts[key], delta) for key in largest]
     return sorted(found, key=lambda each: -each.bound.epsilon.log)

@@ -6,6 +6,7 @@ import re
 import shutil
 from typing import Iterator, Optional
 
+from edp_mx.config import dump_config, read_dumped
 from edp_mx.dp.accounting.ledger import Ledger, read_ledger
 from edp_mx.dp.checkpoint_file import place_of
 from edp_mx.errors import UserError
@@ -41,8 +42,17 @@ def has_begun(run: RunDirectory) -> bool:
 
 
 def make_way(run: RunDirectory) -> None:
-    """Remove the leftovers of a failed start in the folder of a run; nothing else is touched."""
+    """Remove the leftovers of a failed start in the folder of a run; nothing else is touched.
+
+    They are those of a start if the configuration is as that writes it, with every setting.
+    """
     if not run.config.is_file() or run.has("results") or has_begun(run):
+        return
+    written = run.config.read_text("utf-8", errors="replace")
+    try:
+        if dump_config(read_dumped(written)) != written:
+            return
+    except UserError:
         return
     ours = {"README.md", run.config.name, run.ledger.name, run.workers.name}
     with run.locked():  # which removes torn files first

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, Callable, Optional, Sequence, Tuple, Union
 
 from edp_mx.config import ExperimentConfig, Overrides, dump_config, load_config, read_dumped
+from edp_mx.data.config import overlap
 from edp_mx.errors import UserError
 from edp_mx.runs.interrupted import (
     after_interruption,
@@ -65,7 +66,8 @@ class RunRequest:
         directory = RunDirectory.choose(f"{config.name}{self.suffix}", self.runs)
         if self.run_directory:
             directory = RunDirectory(Path(self.run_directory))
-            make_way(directory)
+            if not any(overlap(each, directory.path) for each in self.configs):
+                make_way(directory)
         resume = directory.resume_command(num_workers)
         directory.create(config.name, dump_config(config), readme=self.readme, resume=resume)
         return directory

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Iterable, List, Sequence, Tuple
+from typing import Iterable, List, Optional, Sequence, Tuple
 
 import numpy as np
 
@@ -83,14 +83,18 @@ def draw_canaries(
     numbers = _numbers(total, settings, generator)
     ends = [REPLY] if any(REPLY in utterance.tokens for utterance in corpus.train) else []
     outside = ("O",) * (PREFIX + len(ends))
-    slots = (*outside, f"B-{slot}", *[f"I-{slot}"] * (settings.digits - 1))
+    inside = ["O"] * settings.digits
+    if slot is not None:
+        inside = [f"B-{slot}", *[f"I-{slot}"] * (settings.digits - 1)]
+    has_users = any(utterance.user for utterance in corpus.train)
     return [
         Canary(
             Utterance(
                 (*generator.choice(words, PREFIX).tolist(), *ends, *number),
-                slots,
+                (*outside, *inside),
                 str(generator.choice(intents)),
                 id=f"canary/{i}",
+                user=f"canary {i}" if has_users else "",
             ),
             settings.repeats[i // settings.count],
             _others(number, settings, generator),
@@ -99,14 +103,17 @@ def draw_canaries(
     ]
 
 
-def slot_for(train: Sequence[Utterance], *, is_free: bool) -> str:
+def slot_for(train: Sequence[Utterance], *, is_free: bool) -> Optional[str]:
     """Return the slot of the numbers: the most frequent with "number" in its name, else of all.
 
-    Where a slot may be added to those of the corpus (`is_free`), it is `SLOT`.
+    Where a slot may be added to those of the corpus (`is_free`), it is `SLOT`; else None, if none
+    of them has several tokens.
     """
     names = [tag[2:] for utterance in train for tag in utterance.slots if tag.startswith("I-")]
-    if SLOT in names or is_free or not names:
+    if SLOT in names or is_free:
         return SLOT
+    if not names:
+        return None
     with_number = [name for name in names if "number" in name]
     return max(sorted(set(with_number or names)), key=names.count)
 

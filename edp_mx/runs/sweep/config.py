@@ -65,6 +65,14 @@ class SweepConfig(Settings):
 def _check(key: str, choices: Any, *, is_grid: bool) -> None:
     place = f"parameters.{key}"
     if isinstance(choices, list) and choices:
+        for choice in choices:
+            try:
+                json.dumps(choice)
+            except (TypeError, ValueError) as error:
+                raise SettingError(
+                    place,
+                    f"{choice} is a {type(choice).__name__}, which no setting is: put it in quotes",
+                ) from error
         return
     is_range = isinstance(choices, dict) and len(choices) == 1 and set(choices) <= set(RANGES)
     if not is_range:

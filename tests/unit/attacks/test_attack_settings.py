@@ -25,7 +25,7 @@ from edp_mx.attacks.membership.shadow_attack import OTHER_CORPUS, attack_by_shad
 from edp_mx.attacks.request import AttackRequest
 from edp_mx.config import ExperimentConfig, dump_config
 from edp_mx.data.config import DataConfig
-from edp_mx.data.corpus import load_corpus
+from edp_mx.data.corpus import Corpus, load_corpus
 from edp_mx.data.fingerprint import keyed
 from edp_mx.data.labels import LabelsConfig
 from edp_mx.data.splits import PARTS
@@ -66,7 +66,7 @@ DRAW = """
 from edp_mx.attacks.canaries.numbers import CanarySettings, draw_canaries
 from edp_mx.config import ExperimentConfig
 from edp_mx.data.config import DataConfig
-from edp_mx.data.corpus import load_corpus
+from edp_mx.data.corpus import Corpus, load_corpus
 
 config = ExperimentConfig(data=DataConfig(corpus="communication", size=300))
 print(draw_canaries(load_corpus(config.data), config, CanarySettings(candidates=10)))
@@ -107,6 +107,24 @@ def test_the_slot_is_one_that_the_labels_have(corpus):
     assert slot_for(health, is_free=True) == SLOT
     named = slot_for(health, is_free=False)
     assert any(f"I-{named}" in utterance.slots for utterance in health)
+
+
+def test_without_a_slot_of_several_tokens_in_the_labels_a_number_is_outside_of_all(corpus):
+    outside = [replace(u, slots=("O",) * len(u.tokens)) for u in corpus.utterances]
+    bare = Corpus(corpus.name, outside, corpus.split)
+    listed = replace(CONFIG, data=replace(CONFIG.data, labels=LabelsConfig("sample")))
+    for canary in draw_canaries(bare, listed, CanarySettings(count=1, candidates=10)):
+        assert set(canary.utterance.slots) == {"O"}
+    for canary in draw_canaries(bare, CONFIG, CanarySettings(count=1, candidates=10)):
+        assert f"B-{SLOT}" in canary.utterance.slots
+
+
+def test_where_users_are_named_each_canary_is_one_more(corpus):
+    named = [replace(u, user=f"u{i % 7}") for i, u in enumerate(corpus.utterances)]
+    of_users = Corpus(corpus.name, named, corpus.split)
+    canaries = draw_canaries(of_users, CONFIG, CanarySettings(count=2, candidates=10))
+    assert len({canary.utterance.user for canary in canaries} - {u.user for u in named}) == 6
+    assert not any(c.utterance.user for c in draw_canaries(corpus, CONFIG, CanarySettings(count=1)))
 
 
 def test_impossible_canaries_are_refused(corpus):

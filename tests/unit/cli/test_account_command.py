@@ -57,6 +57,14 @@ def test_the_contract_with_its_defaults(run):
     assert holds["aggregate_sensitivity"] == 2
 
 
+def test_a_limit_ends_what_is_counted_as_it_ends_the_run(run):
+    """A step of these costs a thousandth or so: the limit is nearly met."""
+    whole = strictly(run(*POISSON, *DRAWN, "--json"))["holds"]["epsilon"]
+    limit = ["--set", f"privacy.max_epsilon={0.8 * whole}"]
+    found = strictly(run(*POISSON, *DRAWN, *limit, "--json"))["holds"]["epsilon"]
+    assert 0.75 * whole < found <= 0.8 * whole
+
+
 def test_the_contract_with_everything_set(run):
     options = "--noise-multiplier 1.3 --epochs 3 --delta 1e-5 --workers 4 --batch-size 32 --json"
     options += " --set privacy.decay.kind=exponential privacy.decay.rate=0.5"

@@ -47,6 +47,26 @@ def files(tmp_path):
     return tmp_path
 
 
+@pytest.mark.parametrize("test", ["mine.jsonl", "../files/mine.jsonl"])
+def test_a_file_of_the_corpus_is_no_test_part(files, test):
+    folder = files / "files"
+    folder.mkdir()
+    (files / "mine.jsonl").rename(folder / "mine.jsonl")
+    split = SplitConfig(test=str(folder / test))
+    for path in (folder, folder / "mine.jsonl"):
+        with pytest.raises(SettingError, match="because that is a file of the corpus"):
+            DataConfig(corpus="mine", path=str(path), split=split)
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_a_test_part_that_is_trained_on_is_warned_of(files, caplog, seed):
+    write_made(files / "theirs.jsonl", size=20, seed=seed)  # the first twenty, or others
+    split = SplitConfig(test=str(files / "theirs.jsonl"), validation=0.1)
+    load_corpus(DataConfig(corpus="mine", path=str(files / "mine.jsonl"), split=split))
+    warned = [r.getMessage() for r in caplog.records if "stand in the training part" in r.msg]
+    assert len(warned) == (seed == 1) and all(" of 20 test utterances" in text for text in warned)
+
+
 def test_a_file_is_the_test_part(files, monkeypatch):
     path = files / "mine.yaml"
     path.write_text(

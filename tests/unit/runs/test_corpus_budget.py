@@ -43,6 +43,22 @@ def test_users_are_told_by_name_and_utterances_by_text():
     assert texts == [(["a", "b"], 1, 2)]  # "stop"
 
 
+@pytest.mark.parametrize("is_copy", [False, True])
+def test_users_by_other_names_are_the_same_people(is_copy):
+    """From another column of the same lines, or of a copy whose names were changed."""
+    words = [f"word{i}" for i in range(20)]
+    first = spender("mine", "user", *((f"u{i // 4}", word) for i, word in enumerate(words)))
+    second = spender(
+        "copy" if is_copy else "mine",
+        "user",
+        *((f"v{i // 5}", each) for i, each in enumerate(words)),
+    )
+    assert first.shares_with(second) and second.shares_with(first)
+    assert found(first, second) == [([first.name, second.name], 9, 2)]
+    others = spender("others", "user", *(("w", f"other{i}") for i in range(18)), ("x", "word1"))
+    assert not first.shares_with(others)
+
+
 @pytest.mark.parametrize("shared", [("ann", "go"), ("", "stop")])
 def test_an_utterance_is_in_a_training_of_users_if_its_user_is_or_its_text(shared):
     """Both protect it, each in its own way: there is no ε of both, rather than that of one."""

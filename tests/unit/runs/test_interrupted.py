@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from support.made_ledgers import plan_with, poisson_plan, write_plan
 
+from edp_mx.config import dump_config, read_dumped
 from edp_mx.dp.accounting.guarantee import guarantee
 from edp_mx.dp.checkpoint_file import write_checkpoint
 from edp_mx.errors import UserError
@@ -16,7 +17,11 @@ from edp_mx.runs.run_directory import RunDirectory
 from edp_mx.runs.sweep.processes import command
 from edp_mx.runs.sweep.trial import Trial, folder_of
 
-CONFIG = "name: run\ntraining: {epochs: 4}\nprivacy: {mechanism: edp_sgd, target_epsilon: 2.5}\n"
+CONFIG = dump_config(
+    read_dumped(
+        "name: run\ntraining: {epochs: 4}\nprivacy: {mechanism: edp_sgd, target_epsilon: 2.5}\n"
+    )
+)
 
 
 def made(tmp_path, plan=None, entries=(), done=None):
@@ -100,6 +105,10 @@ def test_what_was_released_or_is_not_ours_stays(tmp_path):
     make_way(run)
     assert has_begun(run) and run.ledger.exists()
     run.ledger.unlink()
+    run.config.write_text("name: mine\n")  # by hand: no start has written it
+    make_way(run)
+    assert run.config.exists() and (run.path / "README.md").exists()
+    run.config.write_text(CONFIG)
     (run.path / "precious").write_text("mine")
     make_way(run)
     assert (run.path / "precious").exists()
