@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any, Callable, Dict, List, Mapping, Optional
 
-from edp_mx.data.utterance import are_words, joined
+from edp_mx.data.utterance import SEPARATOR, are_words, joined
 from edp_mx.errors import UserError
 
 Cut = Callable[[str], List[str]]  # makes tokens of a text
@@ -34,7 +34,11 @@ def with_second(
     """
     second = asked.get("second")
     words: Any = cut(second) if isinstance(second, str) else second
-    if reads_second is None or "second" not in asked or not are_words(tokens):
+    if reads_second is None or not are_words(tokens):
+        return tokens
+    if "second" not in asked:
+        if reads_second and SEPARATOR not in tokens:
+            raise UserError('the model reads two texts, and this is one: add a key "second"')
         return tokens
     if reads_second and are_words(words):
         return joined(tokens, words)

@@ -106,6 +106,14 @@ def test_a_second_that_is_no_text_is_a_key_unless_two_texts_are_read(second):
     assert alone["tokens"] == ["call", "mum"]
 
 
+def test_a_record_of_one_text_is_refused_where_the_model_reads_two():
+    """Its second text may stand under the name that the training corpus had for it."""
+    lines = '{"text": "hang up", "hyp": "be quiet"}\n{"tokens": ["hang", "up", "[SEP]", "now"]}'
+    refused, kept = map(json.loads, answered(lines, reads_second=True))
+    assert 'this is one: add a key "second"' in refused["error"]
+    assert kept["tokens"] == ["hang", "up", "[SEP]", "now"]
+
+
 @settings(max_examples=30)
 @given(st.lists(st.text(max_size=8), max_size=9), st.booleans())
 def test_there_are_as_many_answers_as_lines(texts, as_json):
