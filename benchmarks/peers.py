@@ -74,7 +74,8 @@ def measure(
     turns = {}
     for name in OURS[:1] if options.plain else OURS:
         model = subjects.paper_model(family)
-        subject = subjects.Subject(model, batch, workers=workers, has_crf=family == "gpt2")
+        has_own_loss = family == "gpt2"  # the others' CRF is left out
+        subject = subjects.Subject(model, batch, workers=workers, has_crf=has_own_loss)
         turns[f"edp_mx {name}"] = steps.VARIANTS[name](subject)
     parameters = sum(layer.size for layer in subject.flat.layers)
     python = Path(options.venv) / "bin" / "python"

@@ -187,7 +187,7 @@ def _refuse_private(public: List[str], config: Any, made: Dict[str, Any]) -> Non
         if shared:
             raise UserError(
                 f"--public: {name} shares {shared} with the corpus, which is private; name public "
-                f"text, or start from a public model with --start-from"
+                "text, or start from a public model with --start-from"
             )
 
 

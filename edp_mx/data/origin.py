@@ -16,7 +16,7 @@ from edp_mx.data.config import DataConfig
 from edp_mx.data.corpus import Corpus
 from edp_mx.data.fingerprint import fingerprint, keyed_all
 from edp_mx.data.sources import find_corpus, find_named, is_made, is_standin
-from edp_mx.data.text import digest, letters_of
+from edp_mx.data.text import LEAST, SHARE, digest, is_large_share, letters_of
 from edp_mx.data.utterance import Utterance, texts_of
 from edp_mx.errors import UserError
 from edp_mx.runtime.files import PathLike, write_json
@@ -26,8 +26,6 @@ from edp_mx.runtime.structured import NotOfKind, structure
 ORIGIN = "origin.json"
 SAMPLE = 4096  # texts of a corpus that are written down, each as a keyed hash
 _DIGITS = 12  # of such a hash
-_SHARE = 0.1  # of the smaller corpus: so much in common, and two corpora count as the same
-_LEAST = 3  # texts in common, or all that were written down
 _LONG = 24  # letters of a text that two corpora hardly have in common by chance
 _SURE = 10  # texts that a sample is expected to have of a corpus within, so that it misses few
 
@@ -248,12 +246,11 @@ class AtHand:
         """
         if any(self.is_in(read) for read in sources_of(source)):
             return False
-        ours, theirs = map(_letters_in, (self.corpus.utterances, utterances))
+        ours, theirs = self._letters, _letters_in(utterances)
         if any(len(text) >= _LONG for text in ours):
             ours, theirs = ({t for t in each if len(t) >= _LONG} for each in (ours, theirs))
-        shared, smaller = len(ours & theirs), min(len(ours), len(theirs))
         is_whole = bool(ours) and ours <= theirs
-        return not is_whole and shared < max(_LEAST, _SHARE * smaller)
+        return not is_whole and not is_large_share(len(ours & theirs), min(len(ours), len(theirs)))
 
     def _shares(self, theirs: Read) -> Optional[bool]:
         """Whether a part of their texts that chance does not explain is among ours.
@@ -262,14 +259,19 @@ class AtHand:
         """
         shared, sampled = theirs.count_in(self._distinct.tolist())
         ours = len(self._distinct)
-        if shared < min(_LEAST, sampled):
+        if shared < min(LEAST, sampled):
             is_sure = sampled == theirs.size or sampled * ours >= _SURE * theirs.size
             return False if is_sure else None
-        return shared / sampled * theirs.size >= _SHARE * min(theirs.size, ours)
+        return shared / sampled * theirs.size >= SHARE * min(theirs.size, ours)
 
     @cached_property
     def _fingerprint(self) -> str:
         return fingerprint(self.corpus.train)
+
+    @cached_property
+    def _letters(self) -> Set[str]:
+        """The letters of each text of all three parts."""
+        return _letters_in(self.corpus.utterances)
 
     @cached_property
     def _distinct(self) -> np.ndarray:

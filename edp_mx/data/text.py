@@ -13,6 +13,8 @@ from unicodedata import category, normalize
 from edp_mx.data.readers.assembly import read_lines
 from edp_mx.runtime.files import PathLike, whole_file
 
+LEAST, SHARE = 3, 0.1  # texts in common, at least, and of the texts of the smaller corpus
+
 
 def lines_of(path: Path) -> Iterator[str]:
     """Yield the non-blank lines of a plain or `.gz` file, without blanks at their ends."""
@@ -32,6 +34,15 @@ def digest(line: str) -> int:
     """Return 64 bits of the letters of a line, or of itself if it has none."""
     said = (letters_of(line) or line).encode()
     return int.from_bytes(hashlib.blake2b(said, digest_size=8).digest(), "big")
+
+
+def is_large_share(shared: int, smaller: int) -> bool:
+    """Return whether two corpora count as the same, of whose texts so many are in both.
+
+    Args:
+        smaller: how many texts the smaller of the two has.
+    """
+    return shared >= max(LEAST, SHARE * smaller)
 
 
 def write_lines(path: PathLike, lines: Iterable[str]) -> int:

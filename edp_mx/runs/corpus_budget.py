@@ -13,7 +13,7 @@ from typing import Dict, FrozenSet, Hashable, List, NamedTuple, Optional, Sequen
 from edp_mx.config import ExperimentConfig, load_config
 from edp_mx.data.config import DataConfig
 from edp_mx.data.sources import find_corpus, is_made
-from edp_mx.data.text import digest
+from edp_mx.data.text import digest, is_large_share
 from edp_mx.data.utterance import Utterance, texts_of
 from edp_mx.dp.accounting.bound import Bound
 from edp_mx.dp.accounting.coverage import PRIVATE_INPUTS
@@ -27,8 +27,6 @@ from edp_mx.runs.recount import guarantee_ahead, recount
 from edp_mx.runs.run_directory import RunDirectory
 from edp_mx.runs.spending import RunSpending
 from edp_mx.runs.trained_run import read_part
-
-_SHARE, _LEAST = 0.1, 3  # of the texts of the smaller training part
 
 logger = logging.getLogger(__name__)
 
@@ -75,13 +73,13 @@ class Spender:
     def may_be_of_the_users_of(self, other: Spender) -> bool:
         """Return whether the users of another training may be ours by other names.
 
-        They may, if they have no name in common, but a tenth of the texts, and at least three.
+        They may if no name is in both, but so many texts that the two count as the same corpus.
         """
         if not (self.is_of_users and other.is_of_users):
             return False
         (users, texts, _), (others, said, _) = self._users_texts_places, other._users_texts_places
-        shared, smaller = len(texts & said), min(len(texts), len(said))
-        return not (users & others) - {""} and shared >= max(_LEAST, _SHARE * smaller)
+        is_same = is_large_share(len(texts & said), min(len(texts), len(said)))
+        return is_same and not (users & others) - {""}
 
     def shares_with(self, other: Spender) -> bool:
         """Return whether some record may be in both."""
@@ -203,13 +201,15 @@ def count_by_record(spenders: Sequence[Spender], *, delta: float) -> List[Togeth
     by_user = all(spender.is_of_users for spender in spenders)
     holders: Dict[Hashable, Set[int]] = {}
     texts: Dict[int, int] = {}  # by the place: one of those that were read there
-    for own in spenders:
-        renamed = {i for i, each in enumerate(spenders) if own.may_be_of_the_users_of(each)}
-        for said in own.part or ():
-            text = texts.setdefault(said.place, said.text)
-            places = {place for place, spender in enumerate(spenders) if spender.holds(said)}
-            key = said.user if by_user and said.user else text
-            holders.setdefault(key, set()).update(places | renamed)
+    renamed = [
+        [i for i, other in enumerate(spenders) if each.may_be_of_the_users_of(other)]
+        for each in spenders
+    ]
+    for said in set().union(*(spender.part or () for spender in spenders)):
+        text = texts.setdefault(said.place, said.text)
+        places = [place for place, spender in enumerate(spenders) if spender.holds(said)]
+        found_in = holders.setdefault(said.user if by_user and said.user else text, set())
+        found_in.update(places, *(renamed[place] for place in places))
     unknown = {place for place, spender in enumerate(spenders) if spender.part is None}
     counts = Counter(frozenset(found_in | unknown) for found_in in holders.values())
     if not counts:
