@@ -45,7 +45,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     add("--check-files", action="store_true", help=at_once)
     count = "with --check: the number of workers (1, or those of the run to resume)"
     add("--workers", type=whole, help=count)
-    add("--json", action="store_true", help="print the result as JSON")
+    add("--json", action="store_true", help="print the result of a training as JSON")
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -55,6 +55,8 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.resume and (arguments.overrides or arguments.run_directory):
         raise UserError("--resume keeps the settings of the run: leave out --set and --run")
     require_at_least(arguments.max_restarts, 0, "--max-restarts")
+    if arguments.json and (arguments.check or arguments.check_files):
+        raise UserError("--json prints a training's result: leave it out with --check")
     count = workers_to_check(arguments)
     from edp_mx.api import train_and_draw
     from edp_mx.runs.lifecycle import RunRequest, carry_out

@@ -20,6 +20,7 @@ Origins = Dict[KeyPath, str]  # "file, line n", or the text of the override
 
 MOST_BYTES, MOST_FILES = 2**20, 100  # of one file; that one configuration includes
 MOST_BITS = 100  # of a whole number
+_OCTAL_OR_TIME = re.compile(r"[-+]?(0[\d_]+$|[\d_]+:)")  # 010 would be 8, and 1:30 be 90
 
 
 class _Loader(yaml.SafeLoader):
@@ -52,6 +53,9 @@ class _Loader(yaml.SafeLoader):
             ) from error
         if isinstance(value, int) and value.bit_length() > MOST_BITS:
             raise yaml.MarkedYAMLError(problem="a huge number", problem_mark=node.start_mark)
+        if isinstance(value, (int, float)) and _OCTAL_OR_TIME.match(node.value):
+            problem = f"{node.value} stands for {value} in YAML; quote it, or write the number out"
+            raise yaml.MarkedYAMLError(problem=problem, problem_mark=node.start_mark)
         return value
 
 
@@ -248,7 +252,8 @@ def override(tree: Tree, origins: Origins, text: str) -> None:
     try:
         value = load(value_text)
     except (yaml.YAMLError, RecursionError, ValueError) as error:
-        raise UserError(f"--set {text[:MOST_QUOTED]}: the value is not YAML") from error
+        why = f" ({error.problem})" if isinstance(error, yaml.MarkedYAMLError) else ""
+        raise UserError(f"--set {text[:MOST_QUOTED]}: the value is not YAML{why}") from error
     put(tree, origins, name.strip(), value, f"--set {text}")
 
 

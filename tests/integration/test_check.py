@@ -54,6 +54,11 @@ def test_with_a_budget_it_says_what_the_budget_lets_it_spend():
     assert "epsilon that holds    3.998" in said and "counted for 1 worker\n" in said
 
 
+def test_a_check_has_no_result_to_print_as_json():
+    said = edp_mx("train", *CONFIG, "--check", "--json", code=2).stderr
+    assert "--json prints a training's result: leave it out with --check" in said
+
+
 def test_a_task_that_does_not_fit_the_model_is_refused():
     for task in ("causal_lm", "masked_lm"):
         assert f"task: {task} needs a model" in checked(f"task={task}", code=2).stderr

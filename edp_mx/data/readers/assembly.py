@@ -127,6 +127,7 @@ class Assembler:
         slots_place: file and line of the first record of the corpus, which decides for all whether
             they have slots (`records`).
         has_slots: what it decided; None before it was read.
+        replies_place, has_replies: the same of whether a prompt and its reply are read of each.
     """
 
     def __init__(
@@ -140,6 +141,8 @@ class Assembler:
         self.file_errors = file_errors or RecordErrors()
         self.has_slots: Optional[bool] = None
         self.slots_place = ""
+        self.has_replies: Optional[bool] = None
+        self.replies_place = ""
         self._strings: Dict[str, str] = {}
         self._good_pairs: Set[Tuple[str, str]] = set()  # of a tag and the one before it
 

@@ -6,7 +6,7 @@ from typing import Any, Dict, Iterable, List, Mapping, Set, Tuple
 
 from edp_mx.data.readers.assembly import Assembler, Chunk, tag_chunks
 from edp_mx.data.readers.columns_config import NONE
-from edp_mx.data.readers.replies import LABEL, checked_tokens
+from edp_mx.data.readers.replies import LABEL, checked_tokens, decide_replies
 from edp_mx.data.readers.without_slots import decide_slots, refuse_slots_elsewhere
 from edp_mx.data.tokenization import split_tokens
 from edp_mx.data.utterance import Utterance, joined
@@ -116,7 +116,9 @@ class RecordReader:
                     f'{place}: the {self._what} "{wanted}", which data.columns.{field} names, is '
                     f"missing; there are {', '.join(present)}"
                 )
-        if self._is_prompted(found, place):
+        is_prompted = self._is_prompted(found, place)
+        decide_replies(self._assembler, is_prompted, place=place)
+        if is_prompted:
             left = ("prompt", "reply", "intent", "user")
             return {field: name for field, name in found.items() if field in left}
         found = {field: name for field, name in found.items() if field not in ("prompt", "reply")}
@@ -134,7 +136,10 @@ class RecordReader:
         return found
 
     def _is_prompted(self, found: Mapping[str, str], place: str) -> bool:
-        """Return whether a prompt and its reply are read; refuse one without the other."""
+        """Return whether a prompt and its reply are read; refuse one without the other.
+
+        A text is read rather than they, unless the settings name one of them.
+        """
         sides = [side for side in ("prompt", "reply") if side in found]
         is_named = self._config.prompt is not None or self._config.reply is not None
         has_text = "text" in found or "tokens" in found

@@ -40,3 +40,19 @@ def checked_tokens(prompt: Sequence[str], reply: Sequence[str], place: str) -> L
                     "hides a text; remove it from the text"
                 )
     return [*prompt, REPLY, *reply]
+
+
+def decide_replies(assembler: Assembler, has_reply: bool, *, place: str) -> None:
+    """Have the first record of a corpus decide whether replies are read; refuse one that differs.
+
+    Args:
+        has_reply: whether a prompt and its reply are read of this record.
+    """
+    if assembler.has_replies is None:
+        assembler.has_replies, assembler.replies_place = has_reply, place
+    elif assembler.has_replies != has_reply:
+        here, first = ("a prompt and its reply are", "a text is")[:: 1 if has_reply else -1]
+        raise UserError(
+            f"{place}: {here} read here, but {first} at {assembler.replies_place}; give every "
+            "record the same keys, or name by data.columns.text or .prompt what is read"
+        )

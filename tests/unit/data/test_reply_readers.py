@@ -312,6 +312,16 @@ def test_a_corpus_that_has_a_text_is_read_as_before(tmp_path):
         assert read_utterances(path)[0].tokens == ("call", "mum")
 
 
+@pytest.mark.parametrize("at_first", [True, False])
+def test_one_corpus_has_replies_or_texts_but_not_both(at_first, tmp_path):
+    reply = {"prompt": "a", "reply": "b"}
+    rows = [reply, {**reply, "text": "call mum", "label": "call"}]
+    path = write_records(tmp_path / "mine.jsonl", rows if at_first else rows[::-1])
+    told = "a text is read here, but" if at_first else "a prompt and its reply are read here, but"
+    refused(path, f"line 2: {told}")
+    assert len(read_utterances(path, columns=ColumnsConfig(prompt="prompt"))) == 2
+
+
 @pytest.mark.parametrize(
     ("text", "told", "settings"),
     [

@@ -25,13 +25,38 @@ BOMB = "a: &a [x, x, x, x, x, x, x, x]\n" + "".join(
         ("[" * 100_000, "not YAML"),
         ("x: 'a\x00b'\n", "not YAML"),
         ("# " + "x" * 2**20, "larger than the 1,048,576 bytes"),
+        ("a: 1\nx: 010\n", "line 2: not YAML .010 stands for 8 in YAML; quote it"),
+        ("x: 1:30\n", "line 1: not YAML .1:30 stands for 90"),
+        ("x: -1:30.5\n", "line 1: not YAML .-1:30.5 stands for -90.5"),
     ],
-    ids=["aliases", "of itself", "date", "tag", "object", "deep", "NUL", "large"],
+    ids=[
+        "aliases",
+        "of itself",
+        "date",
+        "tag",
+        "object",
+        "deep",
+        "NUL",
+        "large",
+        "octal",
+        "time",
+        "seconds",
+    ],
 )
 def test_what_no_configuration_holds_is_refused(tmp_path, content, words):
     path = tmp_path / "a.yaml"
     path.write_text(content)
     assert str(path) in one_sentence(words, read_mapping, path)
+
+
+def test_a_number_that_yaml_reads_as_another_is_refused_on_the_command_line_too():
+    one_sentence("the value is not YAML .010 stands for 8", override, {}, {}, "data.size=010")
+
+
+def test_what_only_looks_like_such_a_number_is_read(tmp_path):
+    (tmp_path / "a.yaml").write_text('a: 0\nb: 0.5\nc: 0x10\nd: "010"\ne: -0\nf: a:30\ng: 00.5\n')
+    read, _ = read_mapping(tmp_path / "a.yaml")
+    assert list(read.values()) == [0, 0.5, 16, "010", 0, "a:30", 0.5]
 
 
 @pytest.mark.timeout(60)
