@@ -10,23 +10,22 @@ import argparse
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
-from shlex import quote
 from typing import Any, Dict, List
 
 from edp_mx.cli.console import add_columns, columns_of, refuse_existing, require_above_zero, show
+from edp_mx.cli.init_text import facts, outlook, what_next
 from edp_mx.data.config import DataConfig, overlap
-from edp_mx.data.readers.columns_config import NONE
+from edp_mx.data.readers.columns_config import NONE, ColumnsConfig
+from edp_mx.data.readers.replies import LABEL
 from edp_mx.data.sources import STANDIN_SIZE, find_named, is_standin
 from edp_mx.data.synthetic import STANDINS  # public, and at hand wherever edp_mx is
-from edp_mx.dp.accounting.units import UNITS
 from edp_mx.errors import UserError
-from edp_mx.runs.record import RECORDS
-from edp_mx.runtime.console_text import count_of, lines_of
+from edp_mx.runtime.console_text import count_of
 from edp_mx.runtime.progress import progress_bar, start_logging
+from edp_mx.tasks.causal_lm.task import CAUSAL_LM
 from edp_mx.tasks.classification.task import CLASSIFICATION
 from edp_mx.tasks.intent_slot.task import INTENT_SLOT
-from edp_mx.tasks.registry import TASKS
-from edp_mx.tasks.task import LabellingTask
+from edp_mx.tasks.task import Task
 
 EXAMPLES = """\
 examples:
@@ -34,24 +33,24 @@ examples:
   edp-mx init mine.jsonl --epsilon 4 --user-key user --start-from checkpoints/minilm
   edp-mx init reviews.csv --task classification --columns text=review intent=verdict
   edp-mx init mine.jsonl --public atis snips text/others.txt.gz --labels labels.json
+  edp-mx init replies.csv --start-from runs/public_prompts
 """
-LABELLING = {each.name: each for each in TASKS.values() if isinstance(each, LabellingTask)}
-WITHOUT_SLOTS = f"slots={NONE}"
+LEARNED = {each.name: each for each in (INTENT_SLOT, CLASSIFICATION, CAUSAL_LM)}
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("corpus", type=Path, metavar="PATH", help="the corpus, in any layout that training reads")
-    add("--task", choices=tuple(LABELLING),
-        help="what is learned, default intent_slot, or without slots classification: a label per "
-        "text")  # fmt: skip
+    add("--task", choices=tuple(LEARNED),
+        help="what is learned, default intent_slot, without slots classification (a label per "
+        "text), and of prompts with replies causal_lm (to reply)")  # fmt: skip
     add("--epsilon", type=float, default=8.0, metavar="E", help="that is to hold, default 8")
     add("--delta", type=float, metavar="D",
         help="at which it is to hold, below 1/n; default 1/(2n)")  # fmt: skip
     add("--user-key", metavar="KEY",
         help="protect all utterances of a user together; KEY has the name of the user")  # fmt: skip
     add("--start-from", type=Path, metavar="RUN|CHECKPOINT",
-        help="a run on public utterances, or a BERT in Hugging Face's layout")  # fmt: skip
+        help="a run on public utterances, or a BERT or GPT-2 in Hugging Face's layout")  # fmt: skip
     add("--public", nargs="+", default=list(STANDINS), metavar="CORPUS|TEXT",
         help=f"public text to take words from, default {' '.join(STANDINS)}")  # fmt: skip
     add_columns(parser, "--public-columns", "the same as --columns, for the corpora of --public")
@@ -74,18 +73,16 @@ def run(arguments: argparse.Namespace) -> int:
     refuse_existing(*([] if arguments.force else [out, *made]))
     start = Start.of(arguments.start_from, path) if arguments.start_from else None
     refuse_without_recipes()
-    users = [f"user={arguments.user_key}"] if arguments.user_key not in (None, "user") else []
     parts: Counter = Counter()
-    without = [WITHOUT_SLOTS] if arguments.task == CLASSIFICATION.name else []
-    columns = columns_of([*arguments.columns, *users, *without])
+    columns = _columns(arguments)
     start_logging(is_first=True)  # a large corpus is kept in the cache, and the log names it
     progress = progress_bar(is_first=True)
     read = named_utterances(str(path), size=0, seed=0, parts=parts, columns=columns)
     told = describe(progress(read, "reading the corpus", None))
-    _refuse_unlearnable(path, told)
-    if not told.slots and columns.slots is None and columns.spans is None:
+    task = _task(arguments, told)
+    _refuse_unfit(arguments, told, task, start)
+    if task.has_labels and not told.slots and columns.slots is None and columns.spans is None:
         columns = replace(columns, slots=NONE)
-    task = LABELLING[arguments.task or (INTENT_SLOT if told.slots else CLASSIFICATION).name]
     config = first_config(
         path,
         parts=parts,
@@ -97,12 +94,19 @@ def run(arguments: argparse.Namespace) -> int:
         start=start,
         words=None if start else words,
         progress=progress,
-        **_labels(arguments, listed),
+        **(_labels(arguments, listed) if task.has_labels else {}),
     )
     written = _write(arguments, told, config, out)
-    blocks = (_facts(told, config), written, _outlook(told, config), _next(arguments, config, out))
+    after = outlook(told, config), what_next(arguments, config, out)
+    blocks = facts(told, config), written, *after
     show("\n\n".join("\n".join(lines) for lines in blocks), is_wide=False)
     return 0
+
+
+def _columns(arguments: argparse.Namespace) -> ColumnsConfig:
+    users = [f"user={arguments.user_key}"] if arguments.user_key not in (None, "user") else []
+    without = [f"slots={NONE}"] if arguments.task == CLASSIFICATION.name else []
+    return columns_of([*arguments.columns, *users, *without])
 
 
 def _checked_out(arguments: argparse.Namespace) -> Path:
@@ -123,16 +127,34 @@ def _checked_out(arguments: argparse.Namespace) -> Path:
     return out
 
 
-def _refuse_unlearnable(path: Path, told: Any) -> None:
-    """Refuse a corpus without utterances, or without anything to tell apart in them."""
+def _task(arguments: argparse.Namespace, told: Any) -> Task:
+    """Return the task that is named, or the one that the corpus is for."""
+    if arguments.task:
+        return LEARNED[arguments.task]
+    if told.slots:
+        return INTENT_SLOT
+    return CAUSAL_LM if set(told.intents) == {LABEL} else CLASSIFICATION
+
+
+def _refuse_unfit(arguments: argparse.Namespace, told: Any, task: Task, start: Any) -> None:
+    """Refuse a corpus without anything to learn, and a start that does not fit the task."""
+    path, is_gpt2 = arguments.corpus, start is not None and start.family == "gpt2"
     if not told.utterances:
         raise UserError(f"{path} holds no utterances")
-    if not told.slots and len(told.intents) < 2:
+    if task.has_labels and not told.slots and len(told.intents) < 2:
         raise UserError(
             f"{path} has the one label {min(told.intents)!r} and no slots, so there is nothing "
-            "to learn: name them by --columns intent=NAME slots=NAME; prompts with replies are for "
-            "configs/causal_lm/private.yaml (docs/generation.md)"
+            "to learn: name them by --columns intent=NAME slots=NAME"
         )
+    if task.has_labels == is_gpt2:
+        raise UserError(
+            f"--start-from: {start.folder} is a GPT-2, which task: {task.name} does not fit"
+            if is_gpt2
+            else "a language model that replies starts from a public GPT-2: name it by "
+            "--start-from, e.g. runs/public_prompts or checkpoints/gpt2 (docs/generation.md)"
+        )
+    if not task.has_labels and (arguments.labels or arguments.labels_are_public):
+        raise UserError(f"task: {task.name} has no labels: leave out --labels and the like")
 
 
 def _labels(arguments: argparse.Namespace, listed: Path) -> Dict[str, Any]:
@@ -163,7 +185,7 @@ def _write(arguments: argparse.Namespace, told: Any, config: Any, out: Path) -> 
         write_lines(config.words, words)
         count = count_of(len(words), "word")
         said.append(f"  {config.words}: {count} of {', '.join(arguments.public)}")
-    if not arguments.labels:
+    if config.labels and not arguments.labels:
         declared_by = "--labels-are-public" if arguments.labels_are_public else None
         labels = labels_in(told)
         write_labels(config.labels, labels, private=[str(config.path)], declared_by=declared_by)
@@ -189,78 +211,3 @@ def _refuse_private(public: List[str], config: Any, made: Dict[str, Any]) -> Non
                 f"--public: {name} shares {shared} with the corpus, which is private; name public "
                 "text, or start from a public model with --start-from"
             )
-
-
-def _facts(told: Any, config: Any) -> List[str]:
-    """Count the corpus, and score a constant answer to all of it."""
-    from edp_mx.reports.baselines import describe_baseline
-
-    users = f", {count_of(told.users, 'user')}" if told.users else ""
-    several, slots = [], count_of(len(told.slots), "slot")
-    if told.users and not UNITS[config.unit].is_user:
-        several = lines_of(
-            f"A user says up to {told.per_user[-1]:,} of them; with --user-key user, ε is that of "
-            "all that one user says."
-        )
-    return [
-        *lines_of(
-            f"{config.path}: {count_of(told.utterances, 'utterance')}, "
-            f"{count_of(told.tokens, 'token')}, "
-            f"{count_of(len(told.intents), 'intent' if config.task.has_slots else 'label')}"
-            f"{f', {slots}' if config.task.has_slots else ''}{users}"
-        ),
-        config.sizes,
-        *several,
-        describe_baseline(
-            config.task.constant_of(told.intents, sum(told.slots.values())), config.task
-        ),
-    ]
-
-
-def _outlook(told: Any, config: Any) -> List[str]:
-    """Print the scores to expect by measured runs like this one, or that there are none."""
-    from edp_mx.reports.expectation import say
-    from edp_mx.runs.expected_scores import exact_runs, expect
-    from edp_mx.runs.file_types import Labels
-    from edp_mx.runs.records import records_below
-    from edp_mx.runs.wanted import StartKind, Wanted, labels_in_words
-
-    start = StartKind.at(config.start.folder) if config.start else StartKind(config.family)
-    labels, epsilon = Labels(len(told.intents), len(told.slots)), float(config.epsilon)
-    wanted = Wanted(config.num_units, epsilon, labels, start, f"{config.unit}s")
-    lines = lines_of(
-        f"What to expect with {wanted.n:,} {wanted.units} for training at ε = {epsilon:g}, by runs "
-        f"on about as many labels ({labels_in_words(labels)}):"
-    )
-    try:
-        lines += say(expect(exact_runs(records_below(RECORDS), start), wanted), wanted)
-    except UserError as error:
-        lines += lines_of(f"Nothing: {error}.")
-    if UNITS[config.unit].is_user:
-        lines += lines_of("In these runs, each unit is one utterance; none with users is recorded.")
-    if config.delta is not None:
-        lines += lines_of("All of these are at δ = 1/(2n); at a smaller δ, expect worse.")
-    if config.start is None:
-        lines += lines_of(
-            "From random weights, a few thousand utterances teach hardly more than the constant "
-            "answer above. Start from a public encoder: call edp-mx checkpoint fetch minilm, and "
-            "then this again with --start-from checkpoints/minilm."
-        )
-    return lines
-
-
-def _next(arguments: argparse.Namespace, config: Any, out: Path) -> List[str]:
-    """Print which inputs must be public, and the next command."""
-    said = (
-        "No ε covers what was read of the corpus for these files: the numbers in "
-        f"{out} and the names of the labels. All else above is on this screen alone."
-    )
-    lines = lines_of(said)
-    if not (arguments.labels or arguments.labels_are_public):
-        lines += lines_of(
-            f"Read {config.labels}: if all names in it are public (they stand in your "
-            'program, say), remove its line "private". Until then training is refused.'
-        )
-    run = quote(f"runs/{out.stem}")
-    before = "next" if arguments.labels or arguments.labels_are_public else "after that"
-    return [*lines, f"{before}: NP=2 launch/train.sh {quote(str(out))} --run {run}"]

@@ -22,15 +22,16 @@ def family_of(config: ModelConfig) -> Family:
     return FAMILIES[config.family]
 
 
-def read_folder(folder: Path) -> Tuple[Family, Any]:
-    """Read a folder in Hugging Face's layout, by the family that it names; any other is a BERT's.
-
-    Returns:
-        The family, and the pre-trained weights as its `read_checkpoint` gives them.
-    """
+def family_in(folder: Path) -> Family:
+    """Return the family that a folder in Hugging Face's layout names; any other is a BERT's."""
     path = folder / CONFIG
     kind = read_object(path).get("model_type") if path.is_file() else None
-    family = gpt2.FAMILY if kind == gpt2.FAMILY.name else bert_encoder.FAMILY
+    return gpt2.FAMILY if kind == gpt2.FAMILY.name else bert_encoder.FAMILY
+
+
+def read_folder(folder: Path) -> Tuple[Family, Any]:
+    """Return `family_in` a folder, and its weights as the family's `read_checkpoint` gives them."""
+    family = family_in(folder)
     assert family.read_checkpoint is not None
     return family, family.read_checkpoint(str(folder))
 

@@ -23,8 +23,8 @@ from edp_mx.data.users import HOW_TO_NAME, names_users, users_of
 from edp_mx.dp.accounting.choices import choose_delta
 from edp_mx.dp.accounting.units import UNITS
 from edp_mx.errors import UserError
-from edp_mx.models.checkpoints.config import read_config
 from edp_mx.models.checkpoints.huggingface import CONFIG
+from edp_mx.models.registry import family_in
 from edp_mx.runs.run_directory import RunDirectory
 from edp_mx.runtime.progress import Progress, no_progress
 from edp_mx.runtime.yaml_tree import quoted
@@ -33,25 +33,30 @@ from edp_mx.tasks.task import Task
 _TEMPLATE = Path(__file__).with_name("first_config.yaml.jinja")
 _PLAIN = re.compile(r"[\w./-]+")  # a text that YAML reads alike without quotation marks
 _SHARES = {"train": 0.8, "validation": 0.1, "test": 0.1}
-_LARGEST_BATCH = 4096  # that was measured
 _FAMILY = "clc"  # of a model that starts from random weights
 _WORKERS = 8  # a batch is a multiple of it, so that 1, 2, 4 or 8 workers divide it
 
 
 class Recipe(NamedTuple):
-    """The recipe for a family, as docs/recipe.md measured it.
+    """The recipe for a family, as docs/recipe.md and docs/generation.md measured it.
 
     Attributes:
         what: is trained, in words.
         files: that are included.
         share: B ÷ n.
         epochs: where that share is the batch, and where the largest batch is.
+        largest_batch: that was measured.
+        without_privacy: the layers for the same without privacy.
+        page: of the documentation.
     """
 
     what: str
     files: Tuple[str, ...]
     share: float
     epochs: Tuple[int, int]
+    largest_batch: int = 4096
+    without_privacy: str = "configs/recipe/without_privacy.yaml"
+    page: str = "docs/recipe.md"
 
 
 _FINE_TUNING = "configs/model/bert_fine_tuning.yaml"
@@ -70,6 +75,15 @@ RECIPES = {
     "clc": Recipe(
         "A small CLC", ("configs/model/clc.yaml", "configs/recipe/clc.yaml"), 1 / 4, (60, 20)
     ),
+    "gpt2": Recipe(
+        "The whole of a GPT-2",
+        ("configs/causal_lm/private.yaml",),
+        1 / 3,
+        (30, 10),
+        1024,
+        "configs/mechanism/sgd.yaml --set training.batch_size=32",
+        "docs/generation.md",
+    ),
 }
 
 
@@ -83,14 +97,18 @@ class Start:
 
     @classmethod
     def of(cls, folder: Path, corpus: Path) -> Start:
-        """Look at a finished run, or at a BERT in Hugging Face's layout.
+        """Look at a finished run, or at a BERT or a GPT-2 in Hugging Face's layout.
 
         Raises:
             UserError: it is neither, or the run was trained on the corpus itself.
         """
         for checkpoint in (folder, folder / "model"):  # the latter: of a pre-training
             if (checkpoint / CONFIG).is_file():
-                return cls(checkpoint, "bert", read_config(checkpoint / CONFIG).config.num_layers)
+                family = family_in(checkpoint)
+                assert family.read_settings is not None
+                sizes = family.read_settings(checkpoint / CONFIG)
+                is_bert = family.name == "bert"  # of whose layers one is read
+                return cls(checkpoint, family.name, sizes["num_layers"] if is_bert else None)
         config = load_config(RunDirectory.trained(folder).config)
         theirs = config.data.path
         if theirs is not None and Path(theirs).resolve() == corpus.resolve():
@@ -112,7 +130,8 @@ class FirstConfig:
         delta: None for 1/(2n).
         start: None for random weights.
         words: a public list; None where the words are those of `start`.
-        label_note: what the file says about it.
+        labels: None for a task without labels.
+        label_note: what the file says about them.
     """
 
     path: Path
@@ -126,8 +145,8 @@ class FirstConfig:
     delta: Optional[float]
     start: Optional[Start]
     words: Optional[Path]
-    labels: Path
-    label_note: str
+    labels: Optional[Path] = None
+    label_note: str = ""
 
     @property
     def family(self) -> str:
@@ -148,7 +167,7 @@ class FirstConfig:
     @property
     def batch_size(self) -> int:
         """The share of the training part that the recipe takes, as far as it was measured."""
-        wanted = min(_LARGEST_BATCH, int(self.recipe.share * self.num_units))
+        wanted = min(self.recipe.largest_batch, int(self.recipe.share * self.num_units))
         return max(1, wanted // _WORKERS * _WORKERS or wanted)
 
     @property
@@ -158,7 +177,7 @@ class FirstConfig:
 
     @property
     def epochs(self) -> int:
-        return self.recipe.epochs[self.batch_size == _LARGEST_BATCH]
+        return self.recipe.epochs[self.batch_size == self.recipe.largest_batch]
 
     @property
     def sizes(self) -> str:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 import yaml
+from support import gpt2
 from support.commands import CONFIGS, ROOT, TINY, edp_mx
 from support.jsonl import users_corpus, write_jsonl
 
@@ -228,7 +229,7 @@ def test_a_list_of_labels_is_taken_if_it_has_all_labels(mine):
     (["nowhere.jsonl"], "nowhere.jsonl does not exist; name a file or folder of utterances"),
     (["empty.jsonl"], "empty.jsonl holds no utterances"),
     (["few.jsonl"], "too few utterances"),
-    (["replies.jsonl"], "replies.jsonl has the one label 'reply' and no slots"),
+    (["replies.jsonl"], "a language model that replies starts from a public GPT-2"),
     (["mine.jsonl", "--epsilon", 0], "--epsilon is 0; it must be finite and above 0"),
     (["mine.jsonl", "--epsilon", "nan"], "--epsilon is nan; it must be finite and above 0"),
     (["mine.jsonl", "--public", "nowhere"], "nowhere: no such file or folder"),
@@ -318,3 +319,39 @@ def test_a_name_with_marks_of_yaml_is_read_as_it_is(mine):
     config = load_config('x, y/é \'"1e3".yaml')
     assert (config.name, config.data.path) == ("a #b: [c]", "a #b: [c].jsonl")
     assert config.data.labels.path == 'x, y/é \'"1e3".labels.json'
+
+
+@pytest.fixture
+def replies(mine):
+    """A table of prompts with replies, and a GPT-2 that a run has made."""
+    rows = [
+        {"prompt": f"x = {i}", "reply": f"It is {i} .", "user": f"u{i // 2}"} for i in range(60)
+    ]
+    Path("replies.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+    gpt2.write_folder(Path("public") / "model")
+    return ("replies.jsonl", "--start-from", "public")
+
+
+def test_prompts_with_replies_are_for_a_language_model(replies):
+    said = init(*replies)
+    config = load_config("replies.yaml")
+    assert (config.task, config.model.family) == ("causal_lm", "gpt2")
+    assert config.model.checkpoint == "public/model"
+    assert (config.privacy.target_epsilon, config.training.batch_size) == (8, 16)
+    assert len(load_corpus(config.data).train) == 48
+    assert not Path("replies.labels.json").exists() and "labels" not in said
+    assert "60 utterances" in said and "A user says up to 2" in said
+    init(*replies, "--user-key", "user", "--force")
+    assert load_config("replies.yaml").privacy.unit == "user"
+
+
+def test_a_language_model_needs_a_gpt2_and_no_labels(replies):
+    table, *start = replies
+    assert "starts from a public GPT-2: name it by --start-from" in init(table, code=2)
+    assert "leave out --labels" in init(*replies, "--labels-are-public", code=2)
+    assert "public/model is a GPT-2, which task: intent_slot does not fit" in init(
+        "mine.jsonl", *start, code=2
+    )
+    named = ("--task", "causal_lm", "--start-from", a_run(Path("clc")))
+    assert "starts from a public GPT-2" in init(table, *named, code=2)
+    assert not Path("replies.yaml").exists()
