@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Any, List, Optional, Sequence, Set, Tuple
+from unicodedata import normalize
 
 from edp_mx.data.columnar_corpus import intents_of, tags_of
 from edp_mx.data.readers.columns_config import NONE
@@ -78,17 +79,19 @@ def labels_of(
 
 
 def _listed_labels(path: str) -> List[List[str]]:
-    value = read_json(path)
+    value, names = read_json(path), {}
     for key in ("slots", "intents"):
         absent: Any = [] if key == "slots" else None
         entries = value.get(key, absent) if isinstance(value, dict) else None
         if key == "intents" and entries == [""]:  # of a corpus that is read without
+            names[key] = entries
             continue
         if not isinstance(entries, list) or not all(isinstance(e, str) and e for e in entries):
             raise UserError(f'{path}: "{key}" is not a list of names')
-        if len(set(entries)) != len(entries):
+        names[key] = [normalize("NFC", each) for each in entries]
+        if len(set(names[key])) != len(entries):
             raise UserError(f'{path}: a name occurs twice in "{key}"')
-    return [value.get("slots", []), value["intents"]]
+    return [names["slots"], names["intents"]]
 
 
 def _check_labels(

@@ -8,6 +8,7 @@ import zlib
 from itertools import count
 from pathlib import Path
 from typing import Dict, Iterable, Iterator, List, Optional, Sequence, Set, Tuple
+from unicodedata import normalize
 
 from edp_mx.data.readers.columns_config import NONE, ColumnsConfig
 from edp_mx.data.readers.record_errors import RecordErrors, UnreadableRest
@@ -170,7 +171,9 @@ class Assembler:
         if len(tokens) != len(slots):
             both = f"{count_of(len(tokens), 'token')} but {count_of(len(slots), 'slot tag')}"
             raise UserError(f"{place}: {both}")
-        intent = intent.strip()
+        intent = name_of(intent)
+        if not "".join(slots).isascii():
+            slots = [normalize("NFC", tag) for tag in slots]
         if self.columns.intent == NONE:
             intent = ""
         elif not intent:

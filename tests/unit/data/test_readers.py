@@ -4,6 +4,7 @@ import gzip
 import json
 from collections import Counter
 from dataclasses import replace
+from unicodedata import normalize
 
 import pytest
 from hypothesis import given
@@ -12,6 +13,7 @@ from support.jsonl import write_jsonl
 from support.refusals import refused
 from support.utterances import drawn_pairs, utterance_of
 
+from edp_mx.data.labels import LabelsConfig, labels_of
 from edp_mx.data.readers import files_of, read_utterances, require_own_split, stream_utterances
 from edp_mx.data.readers.columns_config import ColumnsConfig
 from edp_mx.data.readers.nlu_eval import split_fields
@@ -144,8 +146,24 @@ def test_json_lines_round_trip(tmp_path_factory, utterances, is_packed):
     path = tmp_path_factory.mktemp("jsonl") / ("a.jsonl.gz" if is_packed else "a.jsonl")
     write_jsonl(path, utterances)
     found = read_utterances(path)
-    whole = [replace(u, slots=balanced(u.slots), intent=u.intent.strip()) for u in utterances]
+    tags = [[normalize("NFC", tag) for tag in u.slots] for u in utterances]
+    whole = [
+        replace(u, slots=balanced(t), intent=normalize("NFC", u.intent).strip())
+        for u, t in zip(utterances, tags)
+    ]
     assert found == whole and [u.user for u in found] == [u.user for u in utterances]
+
+
+def test_a_label_is_the_same_in_both_forms_of_unicode(tmp_path):
+    for accent in ("é", "e\u0301"):
+        row = {"tokens": ["a"], "slots": [f"B-{accent}"], "intent": f"x{accent}"}
+        (tmp_path / "a.jsonl").write_text(json.dumps(row))
+        (found,) = read_utterances(tmp_path / "a.jsonl")
+        assert (found.slots, found.intent) == (("B-é",), "xé")
+        listed = tmp_path / "labels.json"
+        listed.write_text(json.dumps({"slots": [accent], "intents": [f"x{accent}"]}))
+        labels = labels_of([found], LabelsConfig("file", str(listed)), [])
+        assert labels == (("O", "B-é", "I-é"), ("xé",))
 
 
 GOOD = '{"tokens": ["a"], "slots": ["O"], "intent": "x"}\n'
