@@ -15,6 +15,7 @@ from edp_mx.dp.privacy.ghost.graph import unfit
 from edp_mx.dp.privacy.layers import try_out
 from edp_mx.dp.unit_losses import seed_dropout
 from edp_mx.errors import UserError
+from edp_mx.runtime.arrays import overwrite
 
 
 @contextmanager
@@ -30,11 +31,11 @@ def away_from_start(network: gluon.Block) -> Iterator[None]:
     try:
         for each, value in zip(trained, start):
             moved = 0.5 * rng.standard_normal(value.shape) / np.sqrt(value.size / len(value))
-            each.set_data(mx.nd.array(value + moved, dtype=value.dtype))
+            overwrite(each, value + moved)
         yield
     finally:
         for each, value in zip(trained, start):
-            each.set_data(mx.nd.array(value, dtype=value.dtype))
+            overwrite(each, value)
 
 
 def refuse_mixing(

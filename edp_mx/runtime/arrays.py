@@ -60,4 +60,4 @@ def overwrite(parameter: gluon.Parameter, values: np.ndarray) -> None:
     """
     for array in parameter.list_data():
         address(array)
-    parameter.set_data(mx.nd.array(values, dtype="float32"))
+    parameter.set_data(mx.nd.array(values, dtype=parameter.dtype))

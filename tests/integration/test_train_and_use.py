@@ -51,6 +51,13 @@ def train(run, mechanism="edp_exponential", settings=(), *options, code=0):
     )
 
 
+def test_sixteen_filters_are_clipped_by_ghosts(tmp_path):
+    """A small CLC's convolution, whose weight oneDNN reorders (`runtime.arrays.overwrite`)."""
+    sixteen = ("model.character_filters=16", "privacy.clipping=ghost", "training.epochs=1")
+    train(tmp_path / "run", settings=sixteen)
+    assert read(tmp_path / "run", "privacy")["holds_if"]["epsilon"] > 0
+
+
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory):
     """A folder with two trained runs, SGD and eDP-SGD."""
