@@ -146,12 +146,14 @@ def _refuse_unfit(arguments: argparse.Namespace, told: Any, task: Task, start: A
             f"{path} has the one label {min(told.intents)!r} and no slots, so there is nothing "
             "to learn: name them by --columns intent=NAME slots=NAME"
         )
-    if task.has_labels == is_gpt2:
+    if task.has_labels and is_gpt2:
         raise UserError(
             f"--start-from: {start.folder} is a GPT-2, which task: {task.name} does not fit"
-            if is_gpt2
-            else "a language model that replies starts from a public GPT-2: name it by "
-            "--start-from, e.g. runs/public_prompts or checkpoints/gpt2 (docs/generation.md)"
+        )
+    if not task.has_labels and not is_gpt2:
+        raise UserError(
+            "a language model that replies starts from a public GPT-2: name it by --start-from, "
+            "e.g. runs/public_prompts or checkpoints/gpt2 (docs/generation.md)"
         )
     if not task.has_labels and (arguments.labels or arguments.labels_are_public):
         raise UserError(f"task: {task.name} has no labels: leave out --labels and the like")

@@ -17,22 +17,20 @@ def facts(told: Any, config: Any) -> List[str]:
     """Count the corpus, and score a constant answer to all of it."""
     from edp_mx.reports.baselines import describe_baseline
 
-    users = f", {count_of(told.users, 'user')}" if told.users else ""
-    several, slots = [], count_of(len(told.slots), "slot")
+    counted = [count_of(told.utterances, "utterance"), count_of(told.tokens, "token")]
+    if config.labels:
+        kind = "intent" if config.task.has_slots else "label"
+        counted.append(count_of(len(told.intents), kind))
+    if config.task.has_slots:
+        counted.append(count_of(len(told.slots), "slot"))
+    if told.users:
+        counted.append(count_of(told.users, "user"))
+    lines = [*lines_of(f"{config.path}: {', '.join(counted)}"), config.sizes]
     if told.users and told.per_user[-1] > 1 and not UNITS[config.unit].is_user:
-        several = lines_of(
+        lines += lines_of(
             f"A user says up to {told.per_user[-1]:,} of them; with --user-key user, ε is that of "
             "all that one user says."
         )
-    counted = [count_of(told.utterances, "utterance"), count_of(told.tokens, "token")]
-    if config.labels:
-        labels = count_of(len(told.intents), "intent" if config.task.has_slots else "label")
-        counted += [labels, *([slots] if config.task.has_slots else [])]
-    lines = [
-        *lines_of(f"{config.path}: {', '.join(counted)}{users}"),
-        config.sizes,
-        *several,
-    ]
     if config.labels:
         answer = config.task.constant_of(told.intents, sum(told.slots.values()))
         lines.append(describe_baseline(answer, config.task))

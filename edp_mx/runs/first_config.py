@@ -46,7 +46,7 @@ class Recipe(NamedTuple):
         share: B ÷ n.
         epochs: where that share is the batch, and where the largest batch is.
         largest_batch: that was measured.
-        without_privacy: the layers for the same without privacy.
+        without_privacy: what is laid over it for the same without privacy.
         page: of the documentation.
     """
 
