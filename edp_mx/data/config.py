@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import List, Optional, Tuple, Union
@@ -12,7 +13,7 @@ from edp_mx.data.labels import LabelsConfig
 from edp_mx.data.readers import FORMATS
 from edp_mx.data.readers.columns_config import ColumnsConfig
 from edp_mx.data.splits import PAPER_FRACTIONS
-from edp_mx.data.tokenization import TOKENIZERS
+from edp_mx.data.tokenization import PATTERNS
 from edp_mx.data.vocabulary import VocabularyConfig
 from edp_mx.runtime.files import PathLike, path_field
 from edp_mx.runtime.limits import MOST_AT_ONCE, MOST_COUNTED, MOST_SEED
@@ -94,7 +95,7 @@ class DataConfig(Settings):
     split: Union[str, SplitConfig] = "paper"
     split_seed: int = setting(0, at_least=0, at_most=MOST_SEED)
     size: Optional[int] = setting(None, at_least=1, at_most=MOST_COUNTED)
-    tokenizer: str = setting("auto", one_of=("auto", *TOKENIZERS))
+    tokenizer: str = setting("auto", one_of=("auto", *PATTERNS))
     max_tokens: int = setting(MAX_TOKENS, at_least=1, at_most=MOST_AT_ONCE)
     max_characters: int = setting(MAX_CHARACTERS, at_least=1, at_most=MOST_AT_ONCE)
     max_pieces: int = setting(MAX_PIECES, at_least=3, at_most=MOST_AT_ONCE)
@@ -131,7 +132,12 @@ class DataConfig(Settings):
 
     def tokens_of(self, text: str) -> List[str]:
         """Cut a text into tokens by `tokenizer`."""
-        return TOKENIZERS[self.cut](text)
+        return re.findall(self.token_pattern, text)
+
+    @property
+    def token_pattern(self) -> str:
+        """The expression that finds the tokens of a text; of two texts, also the [SEP] between them."""
+        return r"\[SEP\](?!\S)|" * self.reads_second + PATTERNS[self.cut]
 
     @property
     def fractions(self) -> Optional[Tuple[float, float, float]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import Any, Callable, Dict, List, Mapping, Optional
+from typing import Any, Callable, List, Mapping, Optional
 
 from edp_mx.data.utterance import SEPARATOR, are_words, joined
 from edp_mx.errors import UserError
@@ -18,8 +18,6 @@ _COLUMN = re.compile(r"[^ \t\r\n\f\v]+")
 _WORD = re.compile(r"(?<![^ \t\r\n\f\v])[^\S \t\r\n\f\v]*\S[^ \t\r\n\f\v]*")
 split_tokens: Cut = _COLUMN.findall
 split_words: Cut = _WORD.findall
-TOKENIZERS: Dict[str, Cut] = {"blanks": split_words, "punctuation": WORD_OR_PUNCTUATION.findall}
-# Expressions that find the same tokens, for programs outside this package.
 PATTERNS = {"blanks": _WORD.pattern, "punctuation": WORD_OR_PUNCTUATION.pattern}
 
 
@@ -38,7 +36,7 @@ def with_second(
         return tokens
     if "second" not in asked:
         if reads_second and SEPARATOR not in tokens:
-            raise UserError('the model reads two texts, and this is one: add a key "second"')
+            raise UserError('the model reads two texts, and this is one: give the other as "second", or behind [SEP]')
         return tokens
     if reads_second and are_words(words):
         return joined(tokens, words)

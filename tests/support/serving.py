@@ -7,7 +7,7 @@ import threading
 from contextlib import contextmanager
 from unittest import mock
 
-from edp_mx.data.tokenization import TOKENIZERS
+from edp_mx.data.tokenization import WORD_OR_PUNCTUATION
 from edp_mx.serving import server
 from edp_mx.serving.batcher import Batcher
 from edp_mx.serving.server import build_server
@@ -65,7 +65,7 @@ def serving(model, **options):
     with mock.patch.object(server, "Batcher", model.batcher_of):
         running = build_server("mine", lambda: model, port=0,
                                **{"host": "127.0.0.1", "seconds": PATIENCE,
-                                  "cut": TOKENIZERS["punctuation"],
+                                  "cut": WORD_OR_PUNCTUATION.findall,
                                   **options})  # fmt: skip
     thread = threading.Thread(target=running.run, daemon=True)
     thread.start()

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any, Dict, Optional
 
 from edp_mx.data.batching import PieceTable
-from edp_mx.data.tokenization import PATTERNS
 from edp_mx.data.tokenizer import Tokenizer
 from edp_mx.data.utterance import MASK, SEPARATOR
 from edp_mx.errors import UserError
@@ -45,7 +44,7 @@ def about(trained: TrainedRun) -> Dict[str, Any]:
     found: Dict[str, Any] = {
         "run": trained.run.path.resolve().name,
         "task": trained.task.name,
-        "token_pattern": PATTERNS[data.cut],
+        "token_pattern": data.token_pattern,
         "max_tokens": data.max_tokens,
         "reads_second": trained.reads_second,
     }

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from support import cli
 
 from edp_mx.cli.predict import _answer_stream, answers, at_hand, read_requests
-from edp_mx.data.tokenization import TOKENIZERS
+from edp_mx.data.tokenization import WORD_OR_PUNCTUATION
 from edp_mx.data.utterance import Utterance
 from edp_mx.metrics.spans import spans_of
 from edp_mx.tasks.intent_slot.task import Understanding
@@ -62,7 +62,7 @@ def test_a_broken_line_gets_an_answer_and_the_next_is_read(line, error):
 
 @pytest.mark.parametrize("line", ["call mum?", '{"text": "call mum?"}'])
 def test_a_text_is_cut_as_the_run_says_and_tokens_are_not(line):
-    cut = TOKENIZERS["punctuation"]
+    cut = WORD_OR_PUNCTUATION.findall
     assert json.loads(answered(line, cut=cut)[0])["tokens"] == ["call", "mum", "?"]
     whole = answered('{"tokens": ["call", "New York?"]}', cut=cut)[0]
     assert json.loads(whole)["tokens"] == ["call", "New York?"]
@@ -110,7 +110,7 @@ def test_a_record_of_one_text_is_refused_where_the_model_reads_two():
     """Its second text may stand under the name that the training corpus had for it."""
     lines = '{"text": "hang up", "hyp": "be quiet"}\n{"tokens": ["hang", "up", "[SEP]", "now"]}'
     refused, kept = map(json.loads, answered(lines, reads_second=True))
-    assert 'this is one: add a key "second"' in refused["error"]
+    assert 'this is one: give the other as "second", or behind [SEP]' in refused["error"]
     assert kept["tokens"] == ["hang", "up", "[SEP]", "now"]
 
 

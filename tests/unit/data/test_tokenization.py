@@ -8,6 +8,7 @@ from edp_mx.config import load_config
 from edp_mx.data.config import DataConfig
 from edp_mx.data.readers import read_utterances
 from edp_mx.data.readers.assembly import tag_chunks
+from edp_mx.data.readers.columns_config import ColumnsConfig
 from edp_mx.data.tokenization import PATTERNS
 from edp_mx.runs.record import settings_of
 from edp_mx.runtime.settings import SettingError
@@ -36,6 +37,13 @@ def test_a_no_break_space_stays_inside_a_token_wherever_a_text_is_cut():
     assert re.findall(PATTERNS["blanks"], text) == tokens
     assert DataConfig(corpus="mine").tokens_of("hello \u00a0 !") == ["hello", "!"]
     assert tag_chunks([("hello \u00a0 !", None)])[0] == ["hello", "!"]
+
+
+@pytest.mark.parametrize("tokenizer", ["blanks", "punctuation"])
+def test_a_model_of_two_texts_takes_sep_between_them_as_a_token(tokenizer):
+    config = DataConfig(tokenizer=tokenizer, columns=ColumnsConfig(second="hypothesis"))
+    assert config.tokens_of("It rains [SEP] no sun") == ["It", "rains", "[SEP]", "no", "sun"]
+    assert "[SEP]" not in config.tokens_of("It rains [SEP]no")
 
 
 def test_another_tokenizer_is_refused():

@@ -106,6 +106,17 @@ def test_the_script_answers_as_predict_does(family, task, tmp_path):
     assert differences(expected[:2], [first, second]) < CLOSE and list(blank) == ["error"]
 
 
+@pytest.mark.parametrize("family", ["clc", "bert"])
+def test_the_script_reads_two_texts_with_sep_between_them(family, tmp_path):
+    settings = ("data.columns={second: other}", "data.tokenizer=punctuation")
+    trained = drawn_run(tmp_path / "run", family, *settings, task="classification")
+    write_onnx(trained, tmp_path / "out")
+    asked = ["call mum [SEP] or not?", "Is it 18:30? [SEP] yes"]
+    expected = predicted(trained, asked)
+    assert [each["tokens"].count("[SEP]") for each in expected] == [1, 1]
+    assert differences(expected, answered(tmp_path / "out", asked)) < CLOSE
+
+
 @pytest.mark.parametrize("settings", [(), ("model.intents=infilling",)], ids=str)
 def test_the_script_spells_bytes_and_writes_the_template(settings, tmp_path):
     pieces = byte_level_bpe(tmp_path / "bpe")
