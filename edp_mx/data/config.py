@@ -136,7 +136,7 @@ class DataConfig(Settings):
 
     @property
     def token_pattern(self) -> str:
-        """The expression that finds the tokens of a text; of two texts, also the [SEP] between them."""
+        """The expression that finds the tokens of a text, or of two with [SEP] between them."""
         return r"\[SEP\](?!\S)|" * self.reads_second + PATTERNS[self.cut]
 
     @property

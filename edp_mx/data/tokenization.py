@@ -36,7 +36,10 @@ def with_second(
         return tokens
     if "second" not in asked:
         if reads_second and SEPARATOR not in tokens:
-            raise UserError('the model reads two texts, and this is one: give the other as "second", or behind [SEP]')
+            raise UserError(
+                'the model reads two texts, and this is one: give the other as "second", or '
+                "behind [SEP]"
+            )
         return tokens
     if reads_second and are_words(words):
         return joined(tokens, words)

@@ -101,7 +101,7 @@ def _use(trained: TrainedRun, to: str) -> str:
 
 def _pipeline(trained: TrainedRun) -> str:
     """Return what model hubs call the task."""
-    if trained.task.continues:
+    if trained.model.most_continued is not None:
         return "text-generation"
     return next((tag for head, tag in _PIPELINES if head in trained.model.heads), "fill-mask")
 

@@ -128,7 +128,6 @@ class Task(ABC):
         has_labels: whether an utterance has a label; else a corpus is read without.
         is_start: whether others start from the model, so that a run ends with it in Hugging Face's
             layout.
-        continues: whether an answer is what comes behind a text.
         label: what a label of an utterance is called, with its article.
         answer_keys: under which `constant_answer` has the answer itself.
     """
@@ -138,7 +137,6 @@ class Task(ABC):
     has_slots: bool
     has_labels = True
     is_start = False
-    continues = False
     label: str
     answer_keys: Tuple[str, ...] = ()
 

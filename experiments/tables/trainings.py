@@ -147,5 +147,5 @@ def _failures_in(journal: Path) -> Dict[str, str]:
         with contextlib.suppress(ValueError, KeyError, TypeError):  # a torn line
             row = parse_json(line)
             if row["event"] == "failed":
-                found[str(row["hash"])] = str(row["error"])
+                found[str(row["hash"])] = f"{row['error']} (--retry trains it again)"
     return found

@@ -42,7 +42,6 @@ class CausalLanguageModelling(PieceGuessing):
     """Guess each piece of a text from those before it."""
 
     name = "causal_lm"
-    continues = True
     metrics = (PERPLEXITY, Metric("piece_accuracy", "pieces guessed", "guessed"))
     add_up = staticmethod(score_pieces)
     by_frequency = staticmethod(score_frequencies)
