@@ -1,11 +1,10 @@
-"""Checkpoints on disk: each with a checksum of itself, and the last few of them kept."""
+"""Checkpoints on disk: each with a checksum of itself, and the one before the last kept."""
 
 from __future__ import annotations
 
 import hashlib
 import logging
 import os
-import re
 import shutil
 from pathlib import Path
 from typing import BinaryIO, List, Mapping, Optional, Tuple
@@ -15,7 +14,6 @@ import numpy as np
 from edp_mx.dp.accounting.ledger import LedgerMark
 from edp_mx.errors import UserError
 from edp_mx.runtime.files import whole_file
-from edp_mx.runtime.limits import KEPT
 from edp_mx.runtime.npz import read_arrays, write_npz
 
 logger = logging.getLogger(__name__)
@@ -27,11 +25,11 @@ _MARK = b"sha256 "
 _SEAL = len(_MARK) + 64  # bytes: the comment at the end of the archive
 
 
-def write_checkpoint(path: Path, arrays: Mapping[str, np.ndarray], *, keep: int = KEPT) -> None:
-    """Replace a checkpoint, whole or not at all, and keep those before it: `keep` in all.
+def write_checkpoint(path: Path, arrays: Mapping[str, np.ndarray]) -> None:
+    """Replace a checkpoint, whole or not at all, and keep the one before it.
 
     The file is a `.npz`; the comment of the zip archive is the SHA-256 of all bytes before it. The
-    older ones are numbered from the newest: `checkpoint-1.npz`, `checkpoint-2.npz`.
+    one before `checkpoint.npz` is `checkpoint-1.npz`, to be used where the last one is damaged.
     """
     with whole_file(path) as file:
         write_npz(file, arrays)
@@ -41,19 +39,12 @@ def write_checkpoint(path: Path, arrays: Mapping[str, np.ndarray], *, keep: int 
         file.write(_MARK + _digest(file, size).encode("ascii"))
         file.flush()
         os.fsync(file.fileno())
-        _age(path, keep)  # only now: a full disk has not harmed them
+        _keep_aside(path)  # only now: a full disk has not harmed it
 
 
 def checkpoints(path: Path) -> List[Path]:
     """Return the checkpoints that there are, the newest first."""
-    pattern = re.compile(rf"{re.escape(path.stem)}-(\d+){re.escape(path.suffix)}")
-    numbered = {}
-    for other in path.parent.glob(f"{path.stem}-*{path.suffix}"):
-        match = pattern.fullmatch(other.name)
-        if match:
-            numbered[int(match.group(1))] = other
-    older = [numbered[number] for number in sorted(numbered)]
-    return [path, *older] if path.exists() else older
+    return [each for each in (path, _before(path)) if each.exists()]
 
 
 def newest_whole(path: Path) -> Optional[Path]:
@@ -120,32 +111,21 @@ def remove_checkpoints(path: Path) -> None:
         found.unlink(missing_ok=True)
 
 
-def _age(path: Path, keep: int) -> None:
-    """Number the older ones anew; at every moment `path` itself stays what it is."""
-    before = checkpoints(path)
-    for number in range(len(before) - 1, -1, -1):
-        if number + 1 >= keep:
-            if number > 0:
-                before[number].unlink()
-            continue
-        older = path.with_name(f"{path.stem}-{number + 1}{path.suffix}")
-        if before[number] != path:
-            os.replace(before[number], older)
-            continue
-        link = path.with_name(f".{path.name}.previous")
-        link.unlink(missing_ok=True)
-        try:
-            os.link(path, link)
-        except OSError:  # a file system without links
-            shutil.copyfile(path, link)
-        os.replace(link, older)
+def _before(path: Path) -> Path:
+    return path.with_name(f"{path.stem}-1{path.suffix}")
 
 
-def refuse_damaged(path: Path) -> None:
-    """Refuse a checkpoint whose checksum is wrong, before anything is taken from it."""
-    damage = damage_of(path) if path.exists() else ""
-    if damage:
-        raise UserError(f"{path} {damage}; restore it, or train anew into a new directory")
+def _keep_aside(path: Path) -> None:
+    """Make the last one the one before; at every moment `path` itself stays what it is."""
+    if not path.exists():
+        return
+    link = path.with_name(f".{path.name}.previous")
+    link.unlink(missing_ok=True)
+    try:
+        os.link(path, link)
+    except OSError:  # a file system without links
+        shutil.copyfile(path, link)
+    os.replace(link, _before(path))
 
 
 def place_of(path: Path) -> Tuple[int, int]:

@@ -10,11 +10,10 @@ import mxnet as mx
 import numpy as np
 from mxnet import gluon
 
-from edp_mx.dp.checkpoint_file import FACTS, newest_whole, refuse_damaged, write_checkpoint
+from edp_mx.dp.checkpoint_file import FACTS, newest_whole, write_checkpoint
 from edp_mx.dp.weights import set_weights, weights_of
 from edp_mx.errors import UserError
 from edp_mx.runtime.distributed import Workers
-from edp_mx.runtime.limits import KEPT
 from edp_mx.runtime.npz import Arrays, read_arrays
 
 _SCHEDULE = "m_schedule"  # what Nadam keeps beside the moments: the product of its momenta
@@ -42,18 +41,17 @@ class RunState:
         set_weights(model, self.weights, str(source))
         set_optimizer_arrays(trainer, self.optimizer, str(source))
 
-    def write(self, path: Path, *, keep: int = KEPT) -> None:
-        """Replace the file, whole or not at all, with a checksum; `keep` the last ones."""
+    def write(self, path: Path) -> None:
+        """Replace the file, whole or not at all, with a checksum; see `write_checkpoint`."""
         arrays = {f"{FACTS}/{name}": np.array(value) for name, value in self._facts().items()}
         for group in self._groups():
             members = getattr(self, group)
             arrays.update({f"{group}/{name}": array for name, array in members.items()})
-        write_checkpoint(path, arrays, keep=keep)
+        write_checkpoint(path, arrays)
 
     @classmethod
     def read(cls: Type[S], path: Path) -> S:
         """Read the file of `write`; refuse one that is missing, damaged or of another kind."""
-        refuse_damaged(path)
         groups: Dict[str, Any] = {group: {} for group in (FACTS, *cls._groups())}
         for name, array in read_arrays(path, "a checkpoint").items():
             group, _, rest = name.partition("/")

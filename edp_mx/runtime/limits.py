@@ -12,7 +12,6 @@ MOST_SEED = 2**32 - 1
 MOST_SECONDS = 1e9
 # Poisson-sampled steps whose loss is composed; beyond them an account takes minutes.
 MOST_POISSON_STEPS = 3_000_000
-KEPT = 2  # checkpoints: where the last one is damaged, the one before it is used
 # What a double or float32 can still calculate with.
 LEAST_DELTA, LEAST_RATE, MOST_DECAY = 1e-300, 1e-15, 1e200
 LEAST_NORM, MOST_NORM = 1e-30, 1e30

@@ -8,7 +8,7 @@ from typing import Dict, List, Mapping, Optional, Sequence
 import numpy as np
 
 from edp_mx.dp.accounting.lognumber import LogNumber
-from edp_mx.dp.accounting.zcdp import log_epsilon_simple, log_rho_simple
+from edp_mx.dp.accounting.zcdp import log_epsilon_simple
 from edp_mx.reports.panels import Picture
 from edp_mx.reports.report_parts import Part, PartTable
 from edp_mx.reports.sweep_results import Point, plot_sweep
@@ -19,6 +19,7 @@ from edp_mx.runs.records import value_of
 from experiments.pages.table1 import in_percent
 from experiments.tables.methods import METHODS, method_of
 from experiments.tables.paper import name_of
+from experiments.tables.paper_point import log_rho_simple
 from experiments.tables.query import Entry, Key, but_for_privacy
 
 TITLE = "The choice of settings"

@@ -5,10 +5,12 @@ from __future__ import annotations
 import math
 from typing import List, NamedTuple, Optional
 
+import numpy as np
+
 from edp_mx.data.config import PUBLIC_CORPORA
-from edp_mx.dp.accounting.choices import PAPER_INTERNAL, PAPER_PUBLIC
+from edp_mx.dp.accounting.choices import PAPER_INTERNAL, PAPER_PUBLIC, check_delta
 from edp_mx.dp.accounting.decay import Decay
-from edp_mx.dp.accounting.zcdp import log_rho_simple
+from edp_mx.dp.accounting.lognumber import log_of
 from experiments.tables.paper import DECAY_RATES, TABLE_1
 
 SMALLEST, LARGEST = 1e-6, 1.0  # the z₀ that the paper searched
@@ -55,6 +57,18 @@ def _distances(z: float, plain: float) -> List[float]:
     """How far z₀ lies outside of the range searched, and then from that without decay, in logs."""
     outside = max(math.log(z / LARGEST), math.log(SMALLEST / z), 0.0)
     return [outside, abs(math.log(z / plain))]
+
+
+def log_rho_simple(log_epsilon: float, delta: float) -> float:
+    """Return log ρ of what has this log ε by `log_epsilon_simple`, its inverse.
+
+    √ρ = √(ε + ln 1/δ) − √(ln 1/δ) = ε / (√(ε + ln 1/δ) + √(ln 1/δ)), whose second form loses no
+    digits.
+    """
+    check_delta(delta)
+    target = log_of(-math.log(delta))
+    divisor = np.logaddexp(0.5 * float(np.logaddexp(log_epsilon, target)), 0.5 * target)
+    return 2 * (log_epsilon - float(divisor)) if log_epsilon < math.inf else math.inf
 
 
 def noise_multiplier_for(log10_epsilon: float, decay: Decay, *, corpus: str, epochs: int) -> float:

@@ -12,6 +12,7 @@ from support.examples import (
     network_with,
     weights_for,
 )
+from support.normality import normal
 from support.private_steps import PrivateSteps
 from support.workers import run_workers
 
@@ -74,7 +75,7 @@ def noise_by_hand(stream, segments, shapes):
     """One worker's standard normal numbers of one step, tensor by tensor."""
     layers = []
     for (start, stop), tensors in zip(segments, shapes):
-        values, offset, cut = stream.normal(stop - start), 0, []
+        values, offset, cut = normal(stream, stop - start), 0, []
         for shape in tensors:
             size = int(np.prod(shape))
             cut.append(values[offset : offset + size].reshape(shape))

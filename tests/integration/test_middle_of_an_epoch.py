@@ -81,7 +81,7 @@ def test_without_noise_it_ends_bit_for_bit_as_the_uninterrupted_one(tmp_path, ki
     errors = interrupted(*training(run, *KINDS[kind]), after=11 + 8).stderr
     assert place_of(run / "checkpoint.npz") == (1, 6)
     assert "it goes on after step 6 of epoch 2 of 3" in errors
-    assert len(checkpoints(run / "checkpoint.npz")) == 2  # limits.KEPT
+    assert len(checkpoints(run / "checkpoint.npz")) == 2
     edp_mx("train", "--resume", run)
     assert_same(run, tmp_path / "whole")
     assert [row["processor_seconds"] is None for row in rows(run)] == [False, True, False]

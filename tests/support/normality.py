@@ -10,6 +10,13 @@ TAILS = (1, 2, 3, 4, 5, 6)
 LAGS = (1, 2, 3, 16, 1000)
 
 
+def normal(stream, size):
+    """Standard normal numbers, (size,) float32."""
+    values = np.zeros(size, np.float32)
+    stream.scale_and_add(values, factor=1.0, stddev=1.0)
+    return values
+
+
 class Normality:
     """Adds up what blocks of numbers of one worker say.
 

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from edp_mx.dp.accounting.choices import check_choice
-from edp_mx.dp.accounting.lognumber import log_of
 from edp_mx.errors import UserError
 from edp_mx.runtime.limits import MOST_DECAY
 
@@ -58,26 +57,6 @@ class Decay:
         return noise_multiplier * self.factor(epoch)
 
     def log_inverse_square_sum(self, epochs: int) -> float:
-        """Return log Σ d(t)⁻² over T epochs in closed form; −inf for none.
-
-        Edge cases: exact for tiny τ, and does not overflow where e^(2τT) does (τT > 354).
-
-        Source: docs/privacy.md, section 4.
-        """
-        if epochs <= 0:
-            return -math.inf
-        if self.kind == "exponential" and self.rate > 0:
-            return _log_expm1(2 * self.rate * epochs) - _log_expm1(2 * self.rate)
-        pairs = epochs * (epochs - 1)  # 2 Σ t
-        squares = pairs * (2 * epochs - 1) / 6  # Σ t²
-        terms = [  # Σ (1 + τt)² = T + τ · 2Σt + τ² · Σt²
-            math.log(epochs),
-            log_of(self.rate) + log_of(pairs),
-            2 * log_of(self.rate) + log_of(squares),
-        ]
-        return float(np.logaddexp.reduce(terms))
-
-
-def _log_expm1(x: float) -> float:
-    """log(eˣ − 1) for x > 0 without overflow."""
-    return x + math.log(-math.expm1(-x))
+        """Return log Σ d(t)⁻² over T epochs, also where d(t)⁻² overflows; −inf for none."""
+        logs = [-2 * self.log_factor(t) for t in range(epochs)]
+        return float(np.logaddexp.reduce(logs)) if logs else -math.inf

@@ -12,7 +12,6 @@ from scipy.special import erfcx, log_ndtr, ndtr, ndtri
 from edp_mx.dp.accounting.choices import check_delta
 from edp_mx.dp.accounting.events import Composition, Event
 from edp_mx.dp.accounting.lognumber import LARGEST_LOG, exp_of, log_of
-from edp_mx.errors import UserError
 
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(12)  # on [−1, 1]
 _SMALL = 1e-4  # 1/z below which differences lose too many digits
@@ -41,18 +40,6 @@ def log_epsilon_simple(log_rho: float, delta: float) -> float:
     _check(log_rho, delta)
     root = math.log(2) + 0.5 * (log_rho + log_of(-math.log(delta)))
     return float(np.logaddexp(log_rho, root)) if log_rho < math.inf else math.inf
-
-
-def log_rho_simple(log_epsilon: float, delta: float) -> float:
-    """Return log ρ of what has this log ε by `log_epsilon_simple`, its inverse.
-
-    √ρ = √(ε + ln 1/δ) − √(ln 1/δ) = ε / (√(ε + ln 1/δ) + √(ln 1/δ)), whose second form loses no
-    digits.
-    """
-    check_delta(delta)
-    target = log_of(-math.log(delta))
-    divisor = np.logaddexp(0.5 * float(np.logaddexp(log_epsilon, target)), 0.5 * target)
-    return 2 * (log_epsilon - float(divisor)) if log_epsilon < math.inf else math.inf
 
 
 def log_epsilon_renyi(log_rho: float, delta: float) -> float:
@@ -120,8 +107,6 @@ def yu_rs_of_steps(
     """
     check_delta(delta)
     drawn = np.array([step for step in steps if step[0] != 0], dtype=float).reshape(-1, 3)
-    if np.isnan(drawn).any():
-        raise UserError("a step has NaN for its sample rate, its noise multiplier or its count")
     rates, multipliers, counts = drawn.T  # (T,) each
     if len(drawn) == 0:
         return {"rho": 0.0, "largest_order": largest_order, "epsilon": 0.0}

@@ -119,12 +119,6 @@ class NoiseStream:
                 self._idle.append(self._maker(self._key))
             in_threads(partial(self._fill, array, source, factor), blocks, threads=threads)
 
-    def normal(self, size: int) -> np.ndarray:
-        """Draw standard normal numbers, (size,) float32."""
-        values = np.zeros(size, np.float32)
-        self.scale_and_add(values, factor=1.0, stddev=1.0)
-        return values
-
     def _split(self, array: np.ndarray, parts: Iterable[Tuple[slice, float]]) -> Iterator[_Block]:
         """Yield the parts in blocks, each with a number that no other block has."""
         for part, stddev in parts:

@@ -19,11 +19,11 @@ from edp_mx.dp.checkpoint_file import (
 from edp_mx.runtime.files import remove_leftovers
 
 
-def written(folder, *numbers, keep=10):
+def written(folder, *numbers):
     """Checkpoints with these numbers, one after the other."""
     path = folder / "checkpoint.npz"
     for number in numbers:
-        write_checkpoint(path, {"facts/number": np.array(number), "w": np.arange(5.0)}, keep=keep)
+        write_checkpoint(path, {"facts/number": np.array(number), "w": np.arange(5.0)})
     return path
 
 
@@ -31,11 +31,9 @@ def numbers(path):
     return [int(np.load(found)["facts/number"]) for found in checkpoints(path)]
 
 
-def test_the_last_ones_are_kept_in_order(tmp_path):
-    assert numbers(written(tmp_path, *range(7), keep=3)) == [6, 5, 4]
-    path = written(tmp_path, 7, keep=1)  # a smaller number later on
-    assert numbers(path) == [7]
-    written(tmp_path, 8, 9, keep=2)
+def test_the_last_two_are_kept_in_order(tmp_path):
+    assert numbers(written(tmp_path, 7)) == [7]
+    path = written(tmp_path, 8, 9)
     assert numbers(path) == [9, 8] and newest_whole(path) == path
     assert sorted(os.listdir(tmp_path)) == ["checkpoint-1.npz", "checkpoint.npz"]
     remove_checkpoints(path)
@@ -108,7 +106,7 @@ def test_a_file_system_without_links_keeps_them_too(tmp_path, monkeypatch):
         raise OSError(1, "Operation not permitted")
 
     monkeypatch.setattr(checkpoint_file.os, "link", refused)
-    assert numbers(written(tmp_path, 1, 2, 3, keep=2)) == [3, 2]
+    assert numbers(written(tmp_path, 1, 2, 3)) == [3, 2]
 
 
 WITH_LITTLE_MEMORY = """

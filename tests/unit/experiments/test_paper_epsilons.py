@@ -1,12 +1,15 @@
 """docs/paper_epsilons.md: each row recomputed by sums in 60 digits, against the paper's table."""
 
+import math
 import re
 from pathlib import Path
 
 import mpmath
 import pytest
 
+from edp_mx.dp.accounting.zcdp import log_epsilon_simple
 from experiments.paper_epsilons import page, rows
+from experiments.tables.paper_point import log_rho_simple
 
 ROOT = Path(__file__).resolve().parents[3]
 PAGE = (ROOT / "docs" / "paper_epsilons.md").read_text(encoding="utf-8")
@@ -105,3 +108,16 @@ def test_a_row_is_what_sums_say(row):
 
 def test_the_page_is_what_the_script_makes():
     assert page(rows()) == PAGE
+
+
+@pytest.mark.parametrize("delta", [1e-12, 5e-4, 0.5])
+@pytest.mark.parametrize("log_rho", [-900.0, -40.0, -1.0, 0.0, 3.0, 40.0, 900.0, math.inf])
+def test_rho_from_the_paper_s_epsilon_is_what_it_was(log_rho, delta):
+    found = log_rho_simple(log_epsilon_simple(log_rho, delta), delta)
+    assert found == pytest.approx(log_rho, rel=1e-12, abs=1e-12)
+
+
+def test_rho_from_epsilon_by_the_quadratic_formula():
+    target, epsilon = math.log(1 / 5e-4), 8.0
+    root = -math.sqrt(target) + math.sqrt(target + epsilon)  # x² + 2 √L x = ε, with x = √ρ
+    assert log_rho_simple(math.log(epsilon), 5e-4) == pytest.approx(2 * math.log(root), rel=1e-12)

@@ -7,6 +7,7 @@ from typing import Any, Callable, Sequence
 import mxnet as mx
 import numpy as np
 from mxnet import autograd
+from numpy.linalg import norm
 
 from edp_mx.dp.privacy.clipping import Losses
 from edp_mx.dp.privacy.ghost.graph import unfit
@@ -82,16 +83,12 @@ def refuse_wrong(
     flat.give_to(None)  # what was clipped here must not train
     whole = np.sqrt(np.square(expected).sum())
     _refuse("clipped sums", {
-        name: _norm(distances[name]) / max(TOLERANCE * _norm(sums) + FLOOR * whole, _TINY)
+        name: norm(distances[name]) / max(TOLERANCE * norm(sums) + FLOOR * whole, _TINY)
         for name, sums in flat.views(expected).items()
     })  # fmt: skip
 
 
 _TINY = float(np.finfo(np.float32).tiny)
-
-
-def _norm(values: np.ndarray) -> float:
-    return float(np.sqrt(np.square(values).sum()))
 
 
 def _refuse(what: str, differences: dict) -> None:

@@ -19,7 +19,6 @@ from edp_mx.dp.accounting.zcdp import (
     log_epsilon_renyi,
     log_epsilon_simple,
     log_rho_of,
-    log_rho_simple,
     yu_rs_of_steps,
 )
 
@@ -140,16 +139,3 @@ def test_heuristic_admits_where_it_does_not_apply():
     order = 0.16 * math.log(250) + 1
     expected = low["rho"] * order + 9 * math.log(10) / (order - 1)
     assert low["epsilon"] == pytest.approx(expected, rel=1e-12)
-
-
-@pytest.mark.parametrize("delta", [1e-12, 5e-4, 0.5])
-@pytest.mark.parametrize("log_rho", [-900.0, -40.0, -1.0, 0.0, 3.0, 40.0, 900.0, math.inf])
-def test_rho_from_the_paper_s_epsilon_is_what_it_was(log_rho, delta):
-    found = log_rho_simple(log_epsilon_simple(log_rho, delta), delta)
-    assert found == pytest.approx(log_rho, rel=1e-12, abs=1e-12)
-
-
-def test_rho_from_epsilon_by_the_quadratic_formula():
-    target, epsilon = math.log(1 / 5e-4), 8.0
-    root = -math.sqrt(target) + math.sqrt(target + epsilon)  # x² + 2 √L x = ε, with x = √ρ
-    assert log_rho_simple(math.log(epsilon), 5e-4) == pytest.approx(2 * math.log(root), rel=1e-12)

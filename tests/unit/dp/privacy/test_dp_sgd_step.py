@@ -16,6 +16,7 @@ from support.examples import (
     tensors_of,
     weights_for,
 )
+from support.normality import normal
 
 from edp_mx.dp.accounting.decay import Decay
 from edp_mx.dp.privacy.flat import FlatGradients
@@ -58,7 +59,7 @@ def normal_numbers(flat):
     """The stream's numbers of one step, a tensor each, from a stream of its own."""
     stream, numbers = NoiseStream.insecure(**SEED), np.zeros(flat.size, np.float32)
     for segment in flat.segments:  # a segment a stddev: SCALES has no equal neighbours
-        numbers[segment] = stream.normal(segment.stop - segment.start)
+        numbers[segment] = normal(stream, segment.stop - segment.start)
     return tensors_of(flat, numbers)
 
 

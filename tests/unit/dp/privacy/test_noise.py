@@ -9,6 +9,7 @@ from math import ceil
 import numpy as np
 import pytest
 from scipy import stats
+from support.normality import normal
 
 from edp_mx.dp.privacy import noise as module
 from edp_mx.dp.privacy.box_muller import BoxMuller
@@ -23,7 +24,7 @@ RARE = 1e-9
 
 
 def test_the_numbers_are_standard_normal():
-    values = NoiseStream.from_operating_system().normal(SIZE).astype(np.float64)
+    values = normal(NoiseStream.from_operating_system(), SIZE).astype(np.float64)
     assert stats.kstest(values, "norm").pvalue > RARE
     assert abs(values.mean()) * SIZE**0.5 < Z
     assert abs(values.var() - 1) * (SIZE / 2) ** 0.5 < Z
@@ -32,21 +33,21 @@ def test_the_numbers_are_standard_normal():
 
 def test_the_far_tails_are_neither_thin_nor_thick():
     size = 16_000_000
-    values = abs(NoiseStream.from_operating_system().normal(size))
+    values = abs(normal(NoiseStream.from_operating_system(), size))
     for bound in (3, 4, 5):
         tail = stats.poisson(2 * stats.norm.sf(bound) * size)
         assert tail.ppf(RARE) <= (values > bound).sum() <= tail.isf(RARE)
 
 
 def test_a_wrong_scale_would_be_noticed():
-    values = NoiseStream.from_operating_system().normal(SIZE).astype(np.float64)
+    values = normal(NoiseStream.from_operating_system(), SIZE).astype(np.float64)
     for wrong in (2 / 3, 3 / 2):
         assert stats.kstest(values * wrong, "norm").pvalue < 1e-12
 
 
 @pytest.mark.parametrize("lag", [1, 2, PAIRS, 2 * PAIRS])
 def test_neighbours_and_partners_are_uncorrelated(lag):
-    values = NoiseStream.from_operating_system().normal(SIZE).astype(np.float64)
+    values = normal(NoiseStream.from_operating_system(), SIZE).astype(np.float64)
     assert abs((values[lag:] * values[:-lag]).mean()) * (SIZE - lag) ** 0.5 < Z
     squares = values**2 - 1  # partners share a radius: they must not show it
     assert abs((squares[lag:] * squares[:-lag]).mean()) / 2 * (SIZE - lag) ** 0.5 < Z
@@ -54,7 +55,7 @@ def test_neighbours_and_partners_are_uncorrelated(lag):
 
 def test_two_streams_and_two_calls_differ():
     one, other = NoiseStream.from_operating_system(), NoiseStream.from_operating_system()
-    first, second, elsewhere = one.normal(SIZE), one.normal(SIZE), other.normal(SIZE)
+    first, second, elsewhere = normal(one, SIZE), normal(one, SIZE), normal(other, SIZE)
     assert one.fingerprint != other.fingerprint
     for x, y in ((first, second), (first, elsewhere)):
         assert abs(np.corrcoef(x, y)[0, 1]) * SIZE**0.5 < Z
@@ -62,7 +63,7 @@ def test_two_streams_and_two_calls_differ():
 
 
 def test_an_insecure_stream_repeats_itself_but_differs_by_rank():
-    again = [NoiseStream.insecure(seed=7, rank=rank).normal(1000) for rank in (0, 0, 1)]
+    again = [normal(NoiseStream.insecure(seed=7, rank=rank), 1000) for rank in (0, 0, 1)]
     assert (again[0] == again[1]).all()
     assert not (again[0] == again[2]).any()
 
@@ -109,13 +110,13 @@ def test_no_block_of_the_key_stream_is_used_twice(monkeypatch, threads):
     use_threads(monkeypatch, threads)
     stream, sizes = NoiseStream.from_operating_system(), (0, 1, BLOCK, 3 * BLOCK + 1, 5)
     for size in sizes:
-        stream.normal(size)
+        normal(stream, size)
     assert sorted(used) == list(range(sum(ceil(size / BLOCK) for size in sizes)))
 
 
 def test_blocks_halves_and_threads_are_independent(monkeypatch):
     use_threads(monkeypatch, 2)
-    blocks = NoiseStream.from_operating_system().normal(8 * BLOCK).reshape(16, PAIRS)
+    blocks = normal(NoiseStream.from_operating_system(), 8 * BLOCK).reshape(16, PAIRS)
     assert len({block[:100].tobytes() for block in blocks}) == 16
     for numbers in (blocks, blocks**2):  # a common radius would show in the squares
         correlation = np.corrcoef(numbers.astype(np.float64)) - np.eye(16)
@@ -150,7 +151,7 @@ def test_parts_are_as_one_after_the_other_and_the_rest_stays(monkeypatch, genera
 @pytest.mark.parametrize("size", [0, 1, 1001, BLOCK - 1, BLOCK, BLOCK + 1, 5 * PAIRS])
 def test_a_factor_of_one_keeps_every_bit_of_the_sum(size, generator):
     values = generator.normal(size=size).astype(np.float32)
-    noise = NoiseStream.insecure(seed=1, rank=0).normal(size)
+    noise = normal(NoiseStream.insecure(seed=1, rank=0), size)
     for source in (None, values):
         array = values.copy() if source is None else np.full(size, np.nan, np.float32)
         NoiseStream.insecure(seed=1, rank=0).scale_and_add(
@@ -198,7 +199,7 @@ def test_a_stream_is_neither_copied_nor_taken_into_a_fork(monkeypatch):
     for repeat in (copy.deepcopy, pickle.dumps):
         with pytest.raises(TypeError):
             repeat(stream)
-    assert not (copy.copy(stream).normal(9) == stream.normal(9)).all()  # it shares the books
+    assert not (normal(copy.copy(stream), 9) == normal(stream, 9)).all()  # it shares the books
     monkeypatch.setattr(os, "getpid", lambda: -1)
     with pytest.raises(RuntimeError, match="forked"):
-        stream.normal(1)
+        normal(stream, 1)

@@ -4,11 +4,12 @@ Keys are fixed, so that a test that passes once passes always; the bounds are th
 would keep: 60 figures within 6 standard errors of a normal number's, which one run in 10⁷ misses.
 """
 
+from functools import partial
 from itertools import combinations
 
 import numpy as np
 import pytest
-from support.normality import Normality, correlation
+from support.normality import Normality, correlation, normal
 
 from edp_mx.dp.privacy.grid_gaussian import grid_of
 from edp_mx.dp.privacy.noise import NoiseStream
@@ -28,7 +29,9 @@ def streams(gaussian):
 def examine(gaussian, blocks, change=lambda values: values):
     """Draws so many blocks on each worker and refuses what is not normal; `change`: a fault."""
     found, pairs = [Normality(grid(gaussian)) for _ in range(WORKERS)], []
-    for drawn in zip(*(map(stream.normal, [BLOCK] * blocks) for stream in streams(gaussian))):
+    for drawn in zip(
+        *(map(partial(normal, stream), [BLOCK] * blocks) for stream in streams(gaussian))
+    ):
         drawn = [change(values) for values in drawn]
         for normality, values in zip(found, drawn):
             normality.add(values)
