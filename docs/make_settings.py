@@ -7,11 +7,10 @@ import dataclasses
 import re
 import textwrap
 from pathlib import Path
-from typing import Any, Dict, Iterator, Union, get_args, get_origin, get_type_hints
+from typing import Any, Dict, Iterator, Sequence, Tuple, Union, get_args, get_origin, get_type_hints
 
 from edp_mx.config import ExperimentConfig
 from edp_mx.models.registry import FAMILIES
-from edp_mx.runtime.settings import describe_bounds
 
 PAGE = Path(__file__).with_name("settings.md")
 HEAD = """\
@@ -78,11 +77,18 @@ def _table(cls: type, prefix: str, title: str) -> Iterator[str]:
             raise KeyError(f"the docstring of {cls.__name__} does not say what {field.name} is")
         is_path = field.metadata.get("is_path", False)
         cells = [f"`{prefix}{field.name}`", _type(hint, is_path=is_path), _default(field.default)]
-        cells += [describe_bounds(field), told[field.name]]
+        cells += [_bounds(*field.metadata.get("bounds", ((), ()))), told[field.name]]
         rows.append(f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |")
     if rows:
         head = ["| key | type | default | must be | meaning |", "| --- | --- | --- | --- | --- |"]
         yield "\n".join([title, "", *head, *rows, ""])
+
+
+def _bounds(bounds: Sequence[Tuple[str, float]], choices: Sequence[str]) -> str:
+    """Say the bounds of a field in words, if it has any."""
+    if choices:
+        return f"{'one of ' * (len(choices) > 1)}{', '.join(choices)}"
+    return " and ".join(f"{name} {bound}" for name, bound in bounds)
 
 
 def _type(hint: Any, *, is_path: bool) -> str:

@@ -90,9 +90,6 @@ class ByteLevelBPE(Tokenizer):
         opening = (piece[1:] for piece in self.pieces if piece.startswith(_BLANK))
         return [word for word in opening if word.isascii() and word.isalnum()]
 
-    def library_json(self) -> str:
-        return self._library.to_str(pretty=True)
-
     def to_json(self) -> Dict[str, Any]:
         merges = [list(pair) for pair in self.merges]  # as JSON gives them back
         return {"tokenizer": self.kind, "pieces": list(self.pieces), "merges": merges}

@@ -37,6 +37,7 @@ class Tokenizer(ABC):
     before_token: ClassVar[str] = ""  # what the tokenizer of `library_json` needs there
     pieces: Tuple[str, ...]
     lowercase: bool
+    _library: Any  # that of `tokenizers`, made at the first use
 
     def __len__(self) -> int:
         return len(self.pieces)
@@ -68,12 +69,12 @@ class Tokenizer(ABC):
     def whole_words(self) -> List[str]:
         """Return the words that are a single piece."""
 
-    @abstractmethod
     def library_json(self) -> str:
         """Return the `tokenizer.json` with which the library `tokenizers` spells one token.
 
         It finds nothing where `ids` has the unknown piece, and begins where `before_token` ends.
         """
+        return self._library.to_str(pretty=True)
 
     @abstractmethod
     def to_json(self) -> Dict[str, Any]:

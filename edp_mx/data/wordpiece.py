@@ -84,9 +84,6 @@ class WordPiece(Tokenizer):
         library.normalizer, library.pre_tokenizer = bert_steps(self.lowercase)
         return library
 
-    def library_json(self) -> str:
-        return self._library.to_str(pretty=True)
-
     def to_json(self) -> Dict[str, Any]:
         return {"pieces": list(self.pieces)}
 

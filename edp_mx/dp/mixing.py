@@ -1,21 +1,37 @@
-"""Whether a network mixes the examples of a batch, or keeps something of them."""
+"""Whether a network mixes the examples of a batch or keeps something of them, and its clipping."""
 
 from __future__ import annotations
 
 import random
 from contextlib import contextmanager
 from functools import partial
-from typing import Any, Callable, Iterator, Sequence
+from typing import Any, Callable, Iterator, Sequence, Tuple
 
 import mxnet as mx
 import numpy as np
 from mxnet import autograd, gluon
 
+from edp_mx.dp.accounting.clippings import CLIPPINGS, TAKE_LOOP
+from edp_mx.dp.accounting.release import Release
+from edp_mx.dp.privacy.build_clipping import clipping_for
+from edp_mx.dp.privacy.flat import FlatGradients
+from edp_mx.dp.privacy.ghost.check import refuse_wrong_on
 from edp_mx.dp.privacy.ghost.graph import unfit
 from edp_mx.dp.privacy.layers import try_out
+from edp_mx.dp.privacy.norm_clipping import NormClipping
 from edp_mx.dp.unit_losses import seed_dropout
 from edp_mx.errors import UserError
 from edp_mx.runtime.arrays import overwrite
+from edp_mx.runtime.blas import Processor
+from edp_mx.runtime.distributed import Workers
+from edp_mx.runtime.precision import why_imitated
+
+TRIED = 6  # records on which ghost clipping is compared with the loop
+
+
+def tried_of(num_records: int) -> np.ndarray:
+    """Return the tried records, from the first to the last: a data set may be sorted by length."""
+    return np.unique(np.linspace(0, num_records - 1, TRIED).round().astype(np.int64))
 
 
 @contextmanager
@@ -66,6 +82,51 @@ def refuse_mixing(
                 "the loss of an example depends on the other examples of its batch, such as by "
                 "their mean"
             )
+
+
+def clipping_that_fits(
+    kind: str,
+    release: Release,
+    flat: FlatGradients,
+    network: gluon.Block,
+    *,
+    chunk_size: int,
+    loss_of: Callable[[Any], mx.nd.NDArray],
+    batch_of: Callable[[np.ndarray], Any],
+    num_records: int,
+    workers: Workers,
+) -> Tuple[NormClipping, str]:
+    """Build the clipping that is asked for, or the loop where ghost clipping is not to be trusted.
+
+    Args:
+        loss_of, batch_of: as `refuse_wrong_on` takes them.
+        num_records: how many there are, of which a few are tried; nothing is released but whether
+            it fits.
+
+    Returns:
+        The clipping, of one kind on all workers, and why it is not ghost clipping, if it should be
+        (in the words of the library, which has no key privacy.clipping).
+    """
+    imitated = workers.gather(why_imitated(CLIPPINGS[kind].precision, Processor.read()))
+    for why in filter(None, imitated):
+        raise UserError(f'{why}; give make_plan clipping="ghost"', is_shared=True)
+    refusal = ""
+    try:
+        clipping = clipping_for(kind, release, flat, network, chunk_size=chunk_size)
+        if CLIPPINGS[kind].takes_many:
+            tried = tried_of(num_records)
+            with away_from_start(network):
+                refuse_mixing(loss_of, batch_of, tried)
+                refuse_wrong_on(
+                    clipping, loss_of, lambda rows: batch_of(tried[rows]), num_records=len(tried)
+                )
+    except UserError as error:
+        refusal = str(error)
+    refusals = [each for each in workers.gather(refusal) if each]
+    if not refusals:
+        return clipping, ""
+    refusal = refusals[0].replace(TAKE_LOOP, 'give make_plan clipping="loop"')
+    return clipping_for("loop", release, flat, network, chunk_size=1), refusal
 
 
 def refuse_state(network: gluon.Block, losses: Sequence[Callable[[], mx.nd.NDArray]]) -> None:

@@ -18,8 +18,7 @@ from edp_mx.dp.accounting.guarantee import Guarantee, guarantee
 from edp_mx.dp.accounting.lognumber import exp_of
 from edp_mx.dp.accounting.plan import Plan, refuse_other_sizes
 from edp_mx.dp.given import Drawn, arrays_of, refuse_arguments, refuse_without_items, users_of
-from edp_mx.dp.mixing import away_from_start, refuse_mixing, refuse_state
-from edp_mx.dp.privacy.build_clipping import TryOn, clipping_that_fits, tried_of
+from edp_mx.dp.mixing import clipping_that_fits, refuse_state, tried_of
 from edp_mx.dp.privacy.flat import FlatGradients
 from edp_mx.dp.privacy.layer_scales import scales_by_size, settle_scales
 from edp_mx.dp.privacy.layers import layers_of, refuse_unsafe
@@ -207,7 +206,9 @@ class PrivateTraining:
             flat,
             self.net,
             chunk_size=self._chunk_size,
-            try_on=TryOn(self._loss_of, batch_of, size, away_from_start, refuse_mixing),
+            loss_of=self._loss_of,
+            batch_of=batch_of,
+            num_records=size,
             workers=self._workers,
         )
         if refusal:

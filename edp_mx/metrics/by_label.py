@@ -11,7 +11,7 @@ from edp_mx.metrics.spans import spans_of
 class OfLabel(NamedTuple):
     """How a label was found: how often it is there, how often it was found, and how often rightly.
 
-    Shares of nothing are 0, as in the macro F1.
+    Shares of nothing are 0, as in the macro F1 and in seqeval.
     """
 
     label: str
@@ -29,7 +29,7 @@ class OfLabel(NamedTuple):
 
     @property
     def f1(self) -> float:
-        return 2 * self.right / (self.wanted + self.found)
+        return 2 * self.right / (self.wanted + self.found) if self.right else 0.0
 
     @property
     def errors(self) -> int:
@@ -50,6 +50,16 @@ def by_slot(wanted: Sequence[Sequence[str]], found: Sequence[Sequence[str]]) -> 
     sides = [[set(spans_of(tags)) for tags in side] for side in (wanted, found)]
     both = [one & other for one, other in zip(*sides)]
     return _count(*([span.type for spans in side for span in spans] for side in (*sides, both)))
+
+
+def of_all_slots(wanted: Sequence[Sequence[str]], found: Sequence[Sequence[str]]) -> OfLabel:
+    """Return how the slots of a corpus were found, whatever their type; see `by_slot`.
+
+    Source: seqeval's default mode, average "micro".
+    """
+    each = by_slot(wanted, found)
+    counts = ("wanted", "found", "right")
+    return OfLabel("", *(sum(getattr(slot, count) for slot in each) for count in counts))
 
 
 def confusions(wanted: Sequence[str], found: Sequence[str]) -> List[Tuple[str, str, int]]:

@@ -3,20 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from typing import Any, Dict, Protocol, Sequence
+from typing import Any, Dict, Sequence
 
+from edp_mx.metrics.by_label import of_all_slots
 from edp_mx.metrics.ser import Counts, count_errors
-from edp_mx.metrics.spans import check_pairs, score_slots
-
-
-class Annotated(Protocol):
-    """Anything with BIO tags and an intent, such as an utterance."""
-
-    @property
-    def slots(self) -> Sequence[str]: ...
-
-    @property
-    def intent(self) -> str: ...
+from edp_mx.metrics.spans import check_pairs
 
 
 @dataclass(frozen=True)
@@ -57,9 +48,9 @@ class Scores:
 
 
 def evaluate(
-    references: Sequence[Annotated], hypotheses: Sequence[Annotated], alignment: str = "overlap"
+    references: Sequence[Any], hypotheses: Sequence[Any], alignment: str = "overlap"
 ) -> Scores:
-    """Compare hypotheses with references, utterance by utterance, in the same order.
+    """Compare hypotheses with references, utterances with `slots` and `intent` in the same order.
 
     Args:
         alignment: overlap, type or exact; see `ser.align`. Only the SER depends on it.
@@ -69,13 +60,14 @@ def evaluate(
     for wanted, found in zip(references, hypotheses):
         intents = {"reference_intent": wanted.intent, "hypothesis_intent": found.intent}
         pooled += count_errors(wanted.slots, found.slots, **intents, alignment=alignment)
-    tags = ([each.slots for each in side] for side in (references, hypotheses))
-    slots = {f"slot_{name}": share for name, share in score_slots(*tags)._asdict().items()}
+    slots = of_all_slots(*([each.slots for each in side] for side in (references, hypotheses)))
     right = sum(wanted.intent == found.intent for wanted, found in zip(references, hypotheses))
     return Scores(
         ser=pooled.ser,
         **asdict(pooled),
         intent_accuracy=right / len(references),
-        **slots,
+        slot_precision=slots.precision,
+        slot_recall=slots.recall,
+        slot_f1=slots.f1,
         utterances=len(references),
     )

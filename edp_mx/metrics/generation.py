@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any, Dict, List, Mapping, Sequence
 
-from edp_mx.metrics.quoted_values import count_slot_errors
+from edp_mx.metrics.quoted_values import missing_values, quoted_values
 from edp_mx.metrics.spans import check_pairs
 from edp_mx.metrics.text_overlap import bleu, distinct, nist, rouge_l, word_f1
 
@@ -19,7 +19,9 @@ class GenerationScores:
 
     Attributes:
         word_f1: ConvAI2's F1 of the words of a reply, the mean over the prompts.
-        slot_error_rate: `missing_values` ÷ `values`; 0 where the prompts have no values.
+        slot_error_rate: `missing_values` ÷ `values`; 0 where the prompts have no values. Departs:
+            that of Wen et al. 2015 also counts values that the table does not have, which can be
+            recognised only where all values of a slot are known.
         values: the values in quotation marks in the prompts; see `quoted_values`.
         prompts: number of distinct prompts; a text is generated for each.
         references: number of texts that they are compared with.
@@ -90,7 +92,8 @@ def score_generated(
     """
     prompts, wanted = list(references), list(references.values())
     check_pairs(wanted, hypotheses)
-    slots = count_slot_errors(prompts, hypotheses)
+    values = sum(len(quoted_values(prompt)) for prompt in prompts)
+    missing = sum(len(missing_values(*pair)) for pair in zip(prompts, hypotheses))
     return GenerationScores(
         bleu=bleu(wanted, hypotheses),
         rouge_l=rouge_l(wanted, hypotheses),
@@ -98,9 +101,9 @@ def score_generated(
         word_f1=sum(map(word_f1, wanted, hypotheses)) / len(wanted),
         distinct_1=distinct(hypotheses, 1),
         distinct_2=distinct(hypotheses, 2),
-        slot_error_rate=slots.rate,
-        values=slots.values,
-        missing_values=slots.missing,
+        slot_error_rate=missing / values if values else 0.0,
+        values=values,
+        missing_values=missing,
         prompts=len(prompts),
         references=sum(map(len, wanted)),
     )

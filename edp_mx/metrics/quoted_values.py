@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import dataclass
-from typing import List, Sequence
+from typing import List
 from unicodedata import normalize
 
 from edp_mx.runtime.json_text import NotJSON, parse_json
@@ -47,19 +46,6 @@ def _unquoted(text: str) -> str:
         return text[1:-1]
 
 
-@dataclass(frozen=True)
-class SlotErrors:
-    """How many values the prompts of a corpus have, and how many of them no text says."""
-
-    values: int
-    missing: int
-
-    @property
-    def rate(self) -> float:
-        """Missing values ÷ all values, a ratio; 0 without any value."""
-        return self.missing / self.values if self.values else 0.0
-
-
 def missing_values(prompt: str, text: str) -> List[str]:
     """Return the values in the quotation marks of a prompt that its text does not say.
 
@@ -72,16 +58,6 @@ def missing_values(prompt: str, text: str) -> List[str]:
     """
     said = _folded(text)
     return [value for value in quoted_values(prompt) if not _stands_in(_folded(value), said)]
-
-
-def count_slot_errors(prompts: Sequence[str], texts: Sequence[str]) -> SlotErrors:
-    """Count over a corpus, a text for each prompt.
-
-    Departs: the rate of Wen et al. 2015 also adds values that the table does not have, which can be
-        recognised only where all values of a slot are known.
-    """
-    values = sum(len(quoted_values(prompt)) for prompt in prompts)
-    return SlotErrors(values, sum(len(missing_values(*pair)) for pair in zip(prompts, texts)))
 
 
 def _stands_in(words: str, text: str) -> bool:

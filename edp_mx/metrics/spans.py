@@ -92,33 +92,3 @@ def check_pairs(references: Sequence[Any], hypotheses: Sequence[Any]) -> None:
         )
     if not references:
         raise UserError("there is nothing to score: no utterances")
-
-
-class SlotScores(NamedTuple):
-    """Ratios from 0 to 1."""
-
-    precision: float
-    recall: float
-    f1: float
-
-
-def score_slots(
-    references: Sequence[Sequence[str]], hypotheses: Sequence[Sequence[str]]
-) -> SlotScores:
-    """Score slots, each of which counts only if its name, start and end are right.
-
-    Edge cases: 0 where the denominator is 0, as in seqeval (no slots on one side or on both).
-
-    Source: seqeval's default mode, average "micro".
-    """
-    check_pairs(references, hypotheses)
-    right = wanted = found = 0
-    for reference, hypothesis in zip(references, hypotheses):
-        ours, theirs = set(spans_of(reference)), set(spans_of(hypothesis))
-        right += len(ours & theirs)
-        wanted += len(ours)
-        found += len(theirs)
-    precision = right / found if found else 0.0
-    recall = right / wanted if wanted else 0.0
-    f1 = 2 * precision * recall / (precision + recall) if right else 0.0
-    return SlotScores(precision, recall, f1)

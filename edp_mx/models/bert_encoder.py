@@ -25,7 +25,7 @@ from edp_mx.models.checkpoints.huggingface import (
 )
 from edp_mx.models.encoder import Encoder, Family, FrozenPart, refuse_too_long
 from edp_mx.models.id_ranges import check_ids, check_pieces
-from edp_mx.models.infilling import PIECE_BIAS, MaskedPieceHead, start_from_words
+from edp_mx.models.infilling import PIECE_BIAS, MaskedPieceHead
 from edp_mx.models.label_names import label_pieces, label_words
 from edp_mx.models.onnx.bert import bert_graph
 from edp_mx.models.trained_part import Adaptable
@@ -81,7 +81,10 @@ class BERTEncoder(Encoder):
     ) -> None:
         """See `Encoder`: where [MASK] is read, rows score label words as the masked-LM head does.
 
-        A run to start from has no bias of the pieces.
+        A label's score is then the mean of the scores of its pieces; features beside the state at
+        [MASK] get weights of 0. A run to start from has no bias of the pieces.
+
+        Departs: the rows are trained as weights of their own, not as the pieces' vectors.
         """
         if self.bert.mask_state is None:
             return
@@ -90,7 +93,16 @@ class BERTEncoder(Encoder):
         pieces = label_pieces(words, vocabulary.tokenizer)
         is_whole = isinstance(checkpoint, Checkpoint)
         bias = checkpoint.tensors.get(PIECE_BIAS) if is_whole else None
-        start_from_words(self, head, pieces, intents=labels, bias=bias)
+        vectors = self.bert.piece_embedding.data().asnumpy()  # (V, H)
+        weights, biases = head.weight.data().asnumpy(), head.bias.data().asnumpy()  # (I, G H), (I,)
+        for i in labels:
+            chosen = list(pieces[i])
+            weights[i] = 0
+            weights[i, : vectors.shape[1]] = vectors[chosen].mean(axis=0)
+            if bias is not None:
+                biases[i] = bias[chosen].mean()
+        head.weight.set_data(mx.nd.array(weights))
+        head.bias.set_data(mx.nd.array(biases))
 
     def frozen_part(self) -> Optional[FrozenPart]:
         """See `Encoder`: embeddings and lowest layers, if they are frozen."""

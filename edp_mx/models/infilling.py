@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Dict, Iterable, List, Optional, Sequence
+from typing import TYPE_CHECKING, Dict
 
-import mxnet as mx
-import numpy as np
 from gluonnlp.model import GELU
 from mxnet import gluon
 from mxnet.gluon import nn
 
 if TYPE_CHECKING:
     from edp_mx.models.bert import BERTConfig
-    from edp_mx.models.bert_encoder import BERTEncoder
 PIECE_BIAS = "cls.predictions.bias"  # the name of the pieces' biases in a checkpoint
 
 
@@ -65,38 +62,6 @@ class MaskState(MaskedTransform):
         rows = F.contrib.arange_like(piece_lengths, axis=0)  # (N,)
         places = F.stack(rows, start + self.place, axis=0)  # (2, N)
         return self.transformed(F.gather_nd(states, places))
-
-
-def start_from_words(
-    encoder: BERTEncoder,
-    head: nn.Dense,
-    pieces: Sequence[Sequence[int]],
-    *,
-    intents: Iterable[int],
-    bias: Optional[np.ndarray] = None,
-) -> None:
-    """Let rows of the intent head score the label words as the masked-LM head does.
-
-    An intent's score is then the mean of the scores of its pieces. Features beside the state at
-    [MASK] get weights of 0.
-
-    Args:
-        pieces: ids of each intent's label words.
-        intents: which rows to set.
-        bias: of each piece, (V,); without, the rows keep their biases.
-
-    Departs: the rows are trained as weights of their own, not as the pieces' vectors.
-    """
-    vectors = encoder.bert.piece_embedding.data().asnumpy()  # (V, H)
-    weights, biases = head.weight.data().asnumpy(), head.bias.data().asnumpy()  # (I, G H), (I,)
-    for i in intents:
-        chosen: List[int] = list(pieces[i])
-        weights[i] = 0
-        weights[i, : vectors.shape[1]] = vectors[chosen].mean(axis=0)
-        if bias is not None:
-            biases[i] = bias[chosen].mean()
-    head.weight.set_data(mx.nd.array(weights))
-    head.bias.set_data(mx.nd.array(biases))
 
 
 class MaskedPieceHead(MaskedTransform):

@@ -17,11 +17,6 @@ FAMILIES: Dict[str, Family] = {
 }
 
 
-def family_of(config: ModelConfig) -> Family:
-    """Return the family that a model's settings belong to."""
-    return FAMILIES[config.family]
-
-
 def family_in(folder: Path) -> Family:
     """Return the family that a folder in Hugging Face's layout names; any other is a BERT's."""
     path = folder / CONFIG
@@ -42,7 +37,8 @@ def read_start(config: ModelConfig) -> Optional[Any]:
     Raises:
         UserError: they have other sizes, or there must be some and there are none.
     """
-    family, folder = family_of(config), getattr(config, "checkpoint", None) or config.start_from
+    family = FAMILIES[config.family]
+    folder = getattr(config, "checkpoint", None) or config.start_from
     if folder is None and config.intents == "infilling":
         raise UserError(
             "model.intents: infilling needs a masked-LM head to start from: set model.checkpoint "

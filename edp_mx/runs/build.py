@@ -26,7 +26,7 @@ from edp_mx.data.wordpiece_learning import learn_pieces
 from edp_mx.errors import UserError
 from edp_mx.models.checkpoints.huggingface import CONFIG
 from edp_mx.models.frozen import freeze
-from edp_mx.models.registry import family_of, read_start
+from edp_mx.models.registry import FAMILIES, read_start
 from edp_mx.runs.start_from import RunStart
 from edp_mx.runtime.npz import Arrays
 from edp_mx.tasks.model import TaskModel, draw_values
@@ -41,7 +41,7 @@ def start_for(config: ExperimentConfig) -> Optional[Any]:
     """Read the weights that the model starts from; None where it starts from none."""
     start = config.model.start_from
     if start is not None and not (Path(start) / CONFIG).is_file():
-        reads_words = not family_of(config.model).has_pieces
+        reads_words = not FAMILIES[config.model.family].has_pieces
         width = config.data.embeddings.dimension if reads_words else None
         return RunStart.read(Path(start), config.model, width=width)
     return read_start(config.model)
@@ -56,7 +56,7 @@ def vocabulary_for(
     word_sample, label_sample = (
         _sample_for(key, getattr(data, key), data, corpus) for key in ("vocabulary", "labels")
     )
-    if family_of(config.model).has_pieces:
+    if FAMILIES[config.model.family].has_pieces:
         vocabulary = Vocabulary.of_pieces(
             _tokenizer(config, word_sample or corpus.train, checkpoint),
             corpus.train,
@@ -125,7 +125,7 @@ def _tokenizer(
         return WordPiece.from_file(str(path), lowercase=lowercase)
     wanted = {"size": vocabulary.max_words or NUM_PIECES, "min_count": vocabulary.min_count}
     logger.info("learning at most %d pieces", wanted["size"])
-    learn = family_of(config.model).learn_tokenizer
+    learn = FAMILIES[config.model.family].learn_tokenizer
     if learn is not None:
         return learn(lines_of(seen), **wanted)
     return WordPiece(learn_pieces(lines_of(seen), lowercase=lowercase, **wanted), lowercase)
@@ -143,7 +143,7 @@ def start_from_pretrained(
             model, vocabulary, config.model.intents, by_names=config.model.heads == "names"
         )
     elif checkpoint is not None:
-        load = family_of(config.model).load_checkpoint
+        load = FAMILIES[config.model.family].load_checkpoint
         assert load is not None  # it has read the checkpoint
         load(model.encoder, checkpoint)
         if model.tensors():
@@ -240,7 +240,7 @@ def encode_part(
 
 def model_without_values(config: ExperimentConfig, vocabulary: Vocabulary) -> TaskModel:
     """Build a model of the configured family and size."""
-    encoder = family_of(config.model).build(config.model, config.data, vocabulary)
+    encoder = FAMILIES[config.model.family].build(config.model, config.data, vocabulary)
     freeze(encoder, config.model)
     return TASKS[config.task].build(encoder, vocabulary, config.model)
 

@@ -16,7 +16,7 @@ from edp_mx.data.vocabulary import Vocabulary
 from edp_mx.errors import UserError
 from edp_mx.models.encoder import ModelConfig
 from edp_mx.models.label_names import alike_tags, most_alike, named_rows, transitions_by_kind
-from edp_mx.models.registry import family_of
+from edp_mx.models.registry import FAMILIES
 from edp_mx.models.trained_part import TrainedPart
 from edp_mx.models.trained_parts import PARTS
 from edp_mx.runs.run_directory import RunDirectory
@@ -61,7 +61,7 @@ class RunStart:
         model = config.model
         if model.family == ours.family:
             sizes = {f"model.{key}": (getattr(model, key), getattr(ours, key))
-                     for key in family_of(ours).sizes}  # fmt: skip
+                     for key in FAMILIES[ours.family].sizes}  # fmt: skip
             if width is not None:
                 sizes["data.embeddings.dimension"] = (config.data.embeddings.dimension, width)
             for key, (theirs, wanted) in sizes.items():

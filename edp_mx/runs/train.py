@@ -34,7 +34,7 @@ from edp_mx.runtime.blas_in_use import warn_of_slow_kernels
 from edp_mx.runtime.distributed import Workers
 from edp_mx.runtime.npz import Arrays
 from edp_mx.runtime.progress import Progress
-from edp_mx.runtime.watchdog import Parting, Watchdog, no_parting
+from edp_mx.runtime.watchdog import Parting, Watchdog
 from edp_mx.tasks.registry import TASKS
 from edp_mx.tasks.task import Scores
 from edp_mx.training.evaluate import score_corpus
@@ -51,7 +51,7 @@ def train(
     workers: Workers,
     run: RunDirectory,
     progress: Progress,
-    parting: Parting = no_parting,
+    parting: Parting = tuple,
 ) -> Scores:
     """Train one configuration and fill its run directory, or resume a run that was interrupted.
 

@@ -19,7 +19,7 @@ from edp_mx.data.utterance import Utterance
 from edp_mx.data.vocabulary import Vocabulary
 from edp_mx.dp.weights import load_weights
 from edp_mx.errors import UserError
-from edp_mx.models.registry import family_of
+from edp_mx.models.registry import FAMILIES
 from edp_mx.runs.build import encode_part, model_for
 from edp_mx.runs.file_types import Environment
 from edp_mx.runs.run_directory import RunDirectory
@@ -185,7 +185,7 @@ def load_run(path: Path) -> TrainedRun:
     run = RunDirectory.trained(path)
     config = load_config(run.config)
     vocabulary = Vocabulary.from_json(run.read("vocabulary"))
-    if (vocabulary.tokenizer is not None) != family_of(config.model).has_pieces:
+    if (vocabulary.tokenizer is not None) != FAMILIES[config.model.family].has_pieces:
         raise UserError(f"{run.path}/vocabulary.json is that of another run; restore its own")
     model = model_for(config, vocabulary, device(ALONE))
     load_weights(model, run.weights)

@@ -1,4 +1,4 @@
-/* Loops for which NumPy would pass over memory many times. `kernels.py` documents them; the tests
+/* Loops for which NumPy would pass over memory many times, with shapes as NumPy has them. The tests
  * hold them against slow forms in float64.
  *
  * Nothing here allocates, blocks or keeps state, so that any thread may call any function.
@@ -58,7 +58,7 @@ static INLINE void sin_cos_of(int32_t turn, float *sine, float *cosine) {
     *cosine = as_float(as_bits(b) ^ (int32_t)((uint32_t)((quarter + 1) & 2) << 30));
 }
 
-/* Count the words whose uniform number is below SMALL. */
+/* Count the words, (count,), whose uniform number is below SMALL. */
 FOR_EACH_PROCESSOR
 int64_t count_small(const int32_t *words, int64_t count) {
     int64_t found = 0;
@@ -96,8 +96,12 @@ static INLINE const uint64_t *radii_of(float *radius, int n, float stddev, const
     return more;
 }
 
-/* target <- factor * source + stddev * (r sin, r cos); see `kernels.py`. SOURCE is the type of the
-   source, in which the sum is made before it is rounded once. */
+/* target <- factor * source + stddev * (r sin, r cos), with u and the turns as `BoxMuller` has them.
+ * SOURCE is the type of the source, in which the sum is made before it is rounded once; the source
+ * may be the target. The first half of the target gets the first numbers of the pairs, the rest the
+ * second ones; of an odd size the last place gets the first number of the last pair. `words` are 32
+ * random bits for u, `turns` for the angle, and `more` 64 for each u that `count_small` counts.
+ * Shapes: target, source (n,); words, turns (n / 2 rounded up,). */
 #define SCALE_AND_ADD_PAIRS(NAME, SOURCE)                                                          \
     FOR_EACH_PROCESSOR                                                                             \
     void NAME(float *target, const SOURCE *source, int64_t size, SOURCE factor, float stddev,      \
@@ -219,7 +223,10 @@ static INLINE float tanh_of(float x) {
     return choose(x != x, x, choose(z < 0.390625f, small, large));
 }
 
-/* One step of n examples; see `kernels.py`. */
+/* One step of n examples without its matrix products. `gates`, (n, 4H), come as what the inputs give
+ * (input, forget, cell, output gate), and are left as the gates after their activations. Read:
+ * `recurrent`, what the states before give, (n, 4H), bias (4H,), and the cells `before`, (n, H).
+ * Filled: cells, their tanh `squashed`, and states, whose rows lie `stride` apart, (n, H) each. */
 FOR_EACH_PROCESSOR
 void lstm_cell(float *restrict gates, const float *restrict recurrent, const float *restrict bias,
                const float *restrict before, int64_t n, int64_t size, float *restrict cells,
@@ -258,7 +265,10 @@ void lstm_cell(float *restrict gates, const float *restrict recurrent, const flo
     }
 }
 
-/* The same step backwards; see `kernels.py`. */
+/* The same step backwards. Read: gates and squashed as above, `heads`, the gradients of the states,
+ * (n, H), whose rows lie `stride` apart, and `later`, (m, H), what the following step adds to those
+ * of the first m <= n. `cells`, the gradients of the cells, are left as those of the cells before.
+ * Filled: `out`, the gradients of the gates before their activations, (n, 4H). */
 FOR_EACH_PROCESSOR
 void lstm_cell_backward(const float *restrict gates, const float *restrict before,
                         const float *restrict squashed, const float *restrict heads,

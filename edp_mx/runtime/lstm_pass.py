@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from edp_mx.runtime.kernels import kernels
+from edp_mx.runtime.kernels import call
 from edp_mx.runtime.packing import Packing
 
 
@@ -72,15 +72,9 @@ def _read(states: np.ndarray, weights: LSTMWeights, packing: Packing, memory: LS
             if before is not None:
                 recurrent = np.matmul(states[before][:count], weights.h2h.T, out=room[:count])
                 cells = memory.cells[before][:count]  # (n, H)
-            kernels().lstm_cell(
-                memory.gates[step],
-                recurrent,
-                bias,
-                cells,
-                cells=memory.cells[step],
-                squashed=memory.squashed[step],
-                states=states[step],
-            )
+            read = memory.gates[step], recurrent, bias, cells, count, size
+            made = memory.cells[step], memory.squashed[step], states[step]
+            call("lstm_cell", *read, *made, states.strides[0] // 4)
             before = step
 
 
@@ -105,15 +99,15 @@ def backward(
         for index in range(len(packing.steps) - 1, -1, -1):
             step = packing.steps[index]
             count = step.stop - step.start
-            kernels().lstm_cell_backward(
-                memory.gates[step],
-                memory.cells[packing.steps[index - 1]][:count] if index else None,
-                memory.squashed[step],
+            before = memory.cells[packing.steps[index - 1]][:count] if index else None
+            read = memory.gates[step], before, memory.squashed[step]
+            heads = (
                 arriving[step],
+                arriving.strides[0] // 4,
                 later,
-                cells=cells[:count],
-                out=gate_gradients[step],
+                0 if later is None else len(later),
             )
+            call("lstm_cell_backward", *read, *heads, count, size, cells, gate_gradients[step])
             if index:
                 later = np.matmul(gate_gradients[step], turned, out=room[:count])  # (n, H)
     return gate_gradients

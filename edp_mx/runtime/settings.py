@@ -40,23 +40,6 @@ def setting(
     return dataclasses.field(default=default, metadata={_BOUNDS: (given, tuple(one_of))})
 
 
-def describe_bounds(field: dataclasses.Field) -> str:
-    """Return the bounds of a field in words, or an empty text.
-
-    Examples:
-        >>> @dataclasses.dataclass
-        ... class Example:
-        ...     share: float = setting(0.5, at_least=0, below=1)
-        ...     kind: str = setting("a", one_of=("a", "b"))
-        >>> [describe_bounds(field) for field in dataclasses.fields(Example)]
-        ['at least 0 and below 1', 'one of a, b']
-    """
-    bounds, choices = field.metadata.get(_BOUNDS, ((), ()))
-    if choices:
-        return f"{'one of ' * (len(choices) > 1)}{', '.join(choices)}"
-    return " and ".join(f"{name} {bound}" for name, bound in bounds)
-
-
 class Settings:
     """Base of dataclasses that check their fields, alone or, in a subclass, against each other."""
 

@@ -16,7 +16,7 @@ import sys
 import threading
 import time
 from contextlib import suppress
-from dataclasses import astuple, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Callable, Iterable, List, Optional
 
@@ -34,13 +34,8 @@ ASLEEP = 5.0  # seconds without a look after which this process was not running 
 GRACE = 4.0  # seconds until the end of this process, if it is asked and does not end by itself
 TOLD = 5.0  # seconds in which the launcher ends a job of which a worker has failed
 SHUT_DOWN = "Horovod has been shut down"  # the error of its operations when another worker is gone
-# The last lines of a job that is ended, for the console, made one after the other.
+# The last lines of a job that is ended, for the console, made one after the other; tuple: none.
 Parting = Callable[[], Iterable[str]]
-
-
-def no_parting() -> Iterable[str]:
-    """Be silent at the end of a job."""
-    return ()
 
 
 @dataclass(frozen=True)
@@ -50,10 +45,6 @@ class Peer:
     rank: int
     pid: int
     host: str
-
-    @classmethod
-    def myself(cls, rank: int) -> Peer:
-        return cls(rank, os.getpid(), socket.gethostname())
 
     def is_dead(self) -> bool:
         """Whether the process is gone or a zombie; a worker on another machine counts as alive."""
@@ -81,7 +72,7 @@ class Watchdog:
         rank: int,
         seconds: float,
         folder: Path,
-        parting: Parting = no_parting,
+        parting: Parting = tuple,
     ) -> None:
         self._peers, self._parting = {peer.rank: peer for peer in peers}, parting
         self._rank, self._seconds, self._folder = rank, seconds, folder
@@ -95,14 +86,15 @@ class Watchdog:
 
     @classmethod
     def over(
-        cls, workers: Workers, *, folder: Path, seconds: float, parting: Parting = no_parting
+        cls, workers: Workers, *, folder: Path, seconds: float, parting: Parting = tuple
     ) -> Watchdog:
         """Build a watchdog over all workers of this job; each of them calls this.
 
         Args:
             parting: the words of the living worker of lowest rank when it ends the job.
         """
-        peers = [Peer(*facts) for facts in workers.gather(astuple(Peer.myself(workers.rank)))]
+        mine = workers.rank, os.getpid(), socket.gethostname()
+        peers = [Peer(*facts) for facts in workers.gather(mine)]
         return cls(peers=peers, rank=workers.rank, seconds=seconds, folder=folder, parting=parting)
 
     def heartbeat(self, what: str) -> None:

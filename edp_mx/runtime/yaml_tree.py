@@ -40,14 +40,7 @@ class _Loader(yaml.SafeLoader):
         """Return a node's value; one that its tag cannot have is refused with its line."""
         try:
             value = super().construct_object(node, deep)
-        except (
-            ValueError,
-            AttributeError,
-            TypeError,
-            KeyError,
-            IndexError,
-            OverflowError,
-        ) as error:
+        except (ValueError, AttributeError, TypeError, LookupError, OverflowError) as error:
             raise yaml.MarkedYAMLError(
                 problem="a value that its type cannot have", problem_mark=node.start_mark
             ) from error

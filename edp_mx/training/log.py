@@ -9,7 +9,7 @@ import os
 from contextlib import suppress
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, Callable, Dict, Mapping, NamedTuple, Sequence
+from typing import Any, Callable, Dict, Mapping, NamedTuple
 
 from edp_mx.errors import UserError
 from edp_mx.runtime.files import write_text
@@ -103,36 +103,6 @@ def refuse_absent_tracker(name: str) -> None:
         )
 
 
-class Tracking:
-    """The tracker of a run; its first failure ends it with a warning, and not the training.
-
-    Each start of the run writes all epochs: `before` are those that a resumed run has done.
-    """
-
-    def __init__(self, name: str, run: Path, before: Sequence[Row]) -> None:
-        self._name, self._opened = name, TRACKERS["none"].open(run)
-        self._opened = self._tried(lambda: TRACKERS[name].open(run)) or self._opened
-        for row in before:
-            self.add(row)
-
-    def add(self, row: Row) -> None:
-        """Write all numbers of an epoch."""
-        numbers = {k: value for k, value in row.items() if k != "epoch" and value is not None}
-        self._tried(lambda: self._opened.add(row["epoch"], numbers))
-
-    def close(self) -> None:
-        """Write what is still to be written."""
-        self._tried(self._opened.close)
-
-    def _tried(self, write: Callable[[], Any]) -> Any:
-        try:
-            return write()
-        except Exception as error:  # of another project, and perhaps of its network
-            self._opened = TRACKERS["none"].open(Path())
-            logger.warning("%s ended (%s); metrics.jsonl has all numbers", self._name, error)
-            return None
-
-
 def _warn_of(place: str) -> None:
     logger.warning(
         "the numbers of each epoch go to %s, also scores on the validation part, which no ε covers",
@@ -152,7 +122,8 @@ class MetricsLog:
     """Log of epochs, counted from 1, each line on disk before the next epoch begins.
 
     Lines from the epoch `start` on are dropped, since a resumed run writes them again, and so is a
-    line that a crash tore. The same numbers go to a tracker of `tracking.TRACKERS`.
+    line that a crash tore. The same numbers go to one of `TRACKERS`, at each start of the run those
+    of all its epochs; its first failure ends the tracking with a warning, and not the training.
     """
 
     def __init__(self, path: Path, *, start: int = 1, tracking: str = "none") -> None:
@@ -162,7 +133,10 @@ class MetricsLog:
             lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
             kept = [line for line in lines if _epoch_of(line) < start]
             write_text(path, "".join(f"{line}\n" for line in kept))
-        self._tracking = Tracking(tracking, path.parent, [parse_json(line) for line in kept])
+        self._name, self._tracker = tracking, TRACKERS["none"].open(path.parent)
+        self._tracker = self._tried(lambda: TRACKERS[tracking].open(path.parent)) or self._tracker
+        for line in kept:
+            self._track(parse_json(line))
 
     def add(self, row: Dict[str, Any]) -> None:
         """Add one line; all finite numbers but the epoch are tracked."""
@@ -174,11 +148,23 @@ class MetricsLog:
                 os.fsync(file.fileno())
         except OSError as error:
             raise UserError(f"cannot write {self._path}: {error.strerror}") from error
-        self._tracking.add(row)
+        self._track(row)
 
     def close(self) -> None:
-        """End the tracking."""
-        self._tracking.close()
+        """End the tracking, with what is still to be written."""
+        self._tried(self._tracker.close)
+
+    def _track(self, row: Row) -> None:
+        numbers = {k: value for k, value in row.items() if k != "epoch" and value is not None}
+        self._tried(lambda: self._tracker.add(row["epoch"], numbers))
+
+    def _tried(self, write: Callable[[], Any]) -> Any:
+        try:
+            return write()
+        except Exception as error:  # of another project, and perhaps of its network
+            self._tracker = TRACKERS["none"].open(Path())
+            logger.warning("%s ended (%s); metrics.jsonl has all numbers", self._name, error)
+            return None
 
 
 def _epoch_of(line: str) -> float:

@@ -23,7 +23,7 @@ from edp_mx.runtime.progress import Heartbeat, Progress, no_heartbeat, no_progre
 from edp_mx.tasks.model import TaskModel
 from edp_mx.training.averaging import WeightAverage
 from edp_mx.training.config import TrainingConfig
-from edp_mx.training.step_groups import Ending, Pace, nobody_asks
+from edp_mx.training.step_groups import Ending, Pace
 
 
 @dataclass(frozen=True)
@@ -92,7 +92,7 @@ class TrainingLoop:
     permit: Callable[[int, int, int], int]
     heartbeat: Heartbeat = no_heartbeat
     average: Optional[WeightAverage] = None
-    is_asked: Callable[[], bool] = nobody_asks
+    is_asked: Callable[[], bool] = lambda: False
 
     def epochs(
         self,

@@ -57,11 +57,6 @@ class Pace:
 EVERY = 1.0  # seconds, about, between two questions; each costs the workers one gather
 
 
-def nobody_asks() -> bool:
-    """Answer for a training that nobody asks to end."""
-    return False
-
-
 class Ending:
     """The question whether this job was asked to end, with one answer for all workers.
 

@@ -15,11 +15,12 @@ from support.two_workers import LAUNCHER, a_job, pid_of, wait_for_end
 SHORT = 12  # watchdog_seconds: twenty of the longest pauses
 
 SLEEPER = """
-import sys, time
+import os, socket, sys, time
 from pathlib import Path
 from edp_mx.runtime.watchdog import Peer, Watchdog
 
-with Watchdog(peers=[Peer.myself(0)], rank=0, seconds=7, folder=Path(sys.argv[1])):
+me = Peer(0, os.getpid(), socket.gethostname())
+with Watchdog(peers=[me], rank=0, seconds=7, folder=Path(sys.argv[1])):
     print("ready", flush=True)
     for _ in range(50 if sys.argv[2] == "hangs" else 15):
         time.sleep(0.2)

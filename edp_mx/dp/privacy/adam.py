@@ -6,13 +6,13 @@ import math
 import sys
 from functools import partial
 from itertools import chain
-from typing import Any, Callable, Dict, List
+from typing import Callable, List, Tuple
 
 import mxnet as mx
 import numpy as np
 
 from edp_mx.runtime.arrays import host_view
-from edp_mx.runtime.kernels import kernels
+from edp_mx.runtime.kernels import call
 from edp_mx.runtime.threads import allowed_threads, in_threads
 
 PIECE = 1 << 19  # floats that a thread updates at once
@@ -44,25 +44,19 @@ class Adam(mx.optimizer.Adam):
         work: List[Callable[[], None]] = []
         for i, four in zip(index, arrays):
             views = [host_view(array).reshape(-1) for array in four]  # (n,) each
-            settings = self._settings_of(i)
+            numbers = self._numbers_of(i)
             for start in range(0, views[0].size, PIECE):
-                pieces = (view[start : start + PIECE] for view in views)
-                work.append(partial(kernels().adam, *pieces, **settings))
+                pieces = [view[start : start + PIECE] for view in views]
+                work.append(partial(call, "adam", *pieces, pieces[0].size, *numbers))
         in_threads(lambda update: update(), work, threads=allowed_threads())
 
-    def _settings_of(self, index: int) -> Dict[str, Any]:
+    def _numbers_of(self, index: int) -> Tuple[float, ...]:
         """Count one more update of a parameter, and return how it is to be made."""
         self._update_count(index)
         count = self._index_update_count[index]
         correction = math.sqrt(1 - self.beta2**count) / (1 - self.beta1**count)
-        return {
-            "rate": self._get_lr(index) * correction,
-            "beta1": self.beta1,
-            "beta2": self.beta2,
-            "eps": self.epsilon,
-            "rescale": self.rescale_grad,
-            "decay": self._get_wd(index),
-        }
+        own = self.beta1, self.beta2, self.epsilon, self.rescale_grad, self._get_wd(index)
+        return (self._get_lr(index) * correction, *own)
 
 
 def _is_plain(array: mx.nd.NDArray) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from cryptography.hazmat.primitives.ciphers import AEADEncryptionContext, Cipher, algorithms, modes
 
-from edp_mx.runtime.kernels import kernels
+from edp_mx.runtime.kernels import call
 
 PAIRS = 1 << 17  # in a block: threads wait for each other less often than with smaller ones
 _ZEROS = memoryview(bytes(8 * PAIRS))  # encrypted, they are the key stream
@@ -57,7 +57,6 @@ class BoxMuller:
         pairs, cipher = (target.size + 1) // 2, cipher_of(self._key, block)
         cipher.update_into(_ZEROS[: 8 * pairs], self._bytes)
         words, turns = self._words[:pairs], self._words[pairs : 2 * pairs]
-        more = np.frombuffer(cipher.update(bytes(8 * kernels().count_small(words))), np.uint64)
-        kernels().scale_and_add_pairs(
-            target, source, factor=factor, stddev=stddev, words=words, turns=turns, more=more
-        )
+        more = np.frombuffer(cipher.update(bytes(8 * call("count_small", words, pairs))), np.uint64)
+        name = f"scale_and_add_pairs{'_of_doubles' * (source.dtype == np.float64)}"
+        call(name, target, source, target.size, factor, stddev, words, turns, more)

@@ -11,7 +11,7 @@ from mxnet import autograd, gluon
 from edp_mx.dp.privacy.layers import Layer
 from edp_mx.errors import UserError
 from edp_mx.runtime.arrays import address, host_view
-from edp_mx.runtime.kernels import kernels
+from edp_mx.runtime.kernels import call
 from edp_mx.runtime.threads import allowed_threads, in_threads
 
 ALIGNMENT = 16  # floats: every parameter starts on a 64-byte cache line
@@ -166,7 +166,7 @@ def sum_of_squares(values: np.ndarray) -> float:
 
     MXNet's own norms, summed in float32, come out too low: more than C would pass the clipping.
     """
-    return kernels().sum_of_squares(np.ascontiguousarray(values, np.float32))
+    return call("sum_of_squares", np.ascontiguousarray(values, np.float32), values.size)
 
 
 def _squares_in_float64(values: np.ndarray) -> float:

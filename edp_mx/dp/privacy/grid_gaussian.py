@@ -8,7 +8,7 @@ import numpy as np
 from cryptography.hazmat.primitives.ciphers import algorithms
 
 from edp_mx.dp.privacy.box_muller import PAIRS, cipher_of
-from edp_mx.runtime.kernels import kernels
+from edp_mx.runtime.kernels import call
 
 FINENESS = 8  # the grid is 2⁻⁸ of the standard deviation, or up to twice as fine
 _ZEROS = memoryview(bytes(16 * PAIRS))  # encrypted, they are the key stream
@@ -62,7 +62,6 @@ class GridGaussian:
         pairs, cipher = (target.size + 1) // 2, cipher_of(self._key, block)
         cipher.update_into(_ZEROS[: 16 * pairs], self._bytes)
         words = self._words[: 4 * pairs]  # for u and for θ, each high words and then low ones
-        call = kernels().call
         small = call("count_small_words", words, pairs)
         more = np.frombuffer(cipher.update(bytes(8 * small)), np.uint64)
         name = f"add_pairs{'_of_doubles' * (source.dtype == np.float64)}_on_grid"

@@ -7,7 +7,7 @@ from typing import Optional, Tuple
 
 import numpy as np
 
-from edp_mx.runtime.kernels import kernels
+from edp_mx.runtime.kernels import call
 from edp_mx.runtime.threads import allowed_threads, in_threads
 
 PIECE = 1 << 18  # floats that a thread adds at once
@@ -65,4 +65,4 @@ def add_scaled(total: np.ndarray, values: np.ndarray, *, factor: float) -> None:
 
 def _add_piece(total: np.ndarray, values: np.ndarray, factor: float, start: int) -> None:
     piece = slice(start, start + PIECE)
-    kernels().add_to_doubles(total[piece], values[piece], factor=factor)
+    call("add_to_doubles", total[piece], values[piece], values[piece].size, factor)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import asdict, fields
+from importlib import import_module
 from pathlib import Path
-from typing import Any, Callable, Dict, List, Optional, Sequence, Type
+from typing import Any, Callable, Dict, List, Optional, Sequence
 
 from edp_mx.data.tokenization import Cut
 from edp_mx.errors import UserError
@@ -46,7 +47,8 @@ class ExportedModel:
         try:
             import onnxruntime
 
-            encoder = _encoder(path)
+            kind = "pieces" if (path / PIECES).exists() else "words"
+            encoder = import_module(f"edp_mx.runs.exported.shipped.encode_{kind}").Encoder
         except ModuleNotFoundError as error:
             raise UserError(
                 f"{path} is read by {error.name}: pip install onnxruntime tokenizers"
@@ -109,17 +111,6 @@ class ExportedModel:
         if [each.shape[-1] for each in found] != named:
             raise ValueError(f"{ABOUT} and {GRAPH} do not have the same number of labels")
         list(self._decoder([["a"]], counts, *found))
-
-
-def _encoder(path: Path) -> Type[Any]:
-    """Return what makes the inputs of a folder's graph."""
-    if not (path / PIECES).exists():
-        from edp_mx.runs.exported.shipped.encode_words import Encoder as OfWords
-
-        return OfWords
-    from edp_mx.runs.exported.shipped.encode_pieces import Encoder as OfPieces
-
-    return OfPieces
 
 
 def load_model(path: Path) -> Any:

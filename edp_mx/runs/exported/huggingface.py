@@ -11,7 +11,7 @@ from edp_mx.data.origin import ORIGIN, write_origin
 from edp_mx.data.wordpiece import WordPiece
 from edp_mx.errors import UserError
 from edp_mx.models.bert import BERTConfig
-from edp_mx.models.registry import FAMILIES, family_of
+from edp_mx.models.registry import FAMILIES
 from edp_mx.runs.ancestors import origin_of
 from edp_mx.runs.exported.exported_model import ABOUT
 from edp_mx.runs.exported.scripts import about, require_labels, write_scripts
@@ -28,7 +28,7 @@ def write_huggingface(trained: TrainedRun, out: Path) -> None:
     with labels gets `modeling.py`, which computes what transformers has no class for.
     """
     config, model, tokenizer = trained.config.model, trained.model, trained.vocabulary.tokenizer
-    family = family_of(config)
+    family = FAMILIES[config.family]
     own = {name: values.data().asnumpy() for name, values in model.tensors().items()}
     has_labels = bool(model.heads) and not own
     if family.checkpoint_of is None or family.write_checkpoint is None or tokenizer is None:
@@ -79,7 +79,7 @@ def _require_defaults(trained: TrainedRun) -> None:
 
 def _elsewhere(trained: TrainedRun) -> str:
     """Return what can be done with a model instead: ONNX has no place for all of them either."""
-    if family_of(trained.config.model).graph is not None and "intents" in trained.model.heads:
+    if FAMILIES[trained.config.model.family].graph is not None and "intents" in trained.model.heads:
         return "export it with --to onnx"
     return "let edp-mx predict and serve read the run itself"
 

@@ -10,7 +10,7 @@ from edp_mx.dp.weights import weights_of
 from edp_mx.errors import UserError
 from edp_mx.models.onnx.graph import Axes, Graph
 from edp_mx.models.onnx.layers import dense
-from edp_mx.models.registry import family_of
+from edp_mx.models.registry import FAMILIES
 from edp_mx.runs.ancestors import origin_of
 from edp_mx.runs.exported.exported_model import ABOUT, GRAPH, SCRIPT
 from edp_mx.runs.exported.scripts import about, require_labels, write_scripts
@@ -38,7 +38,7 @@ def onnx_model(trained: TrainedRun) -> Any:
     Shapes: the inputs of the family's graph → label_scores (N, I), emissions (N, T, K).
     """
     model, config = trained.model, trained.config.model
-    family = family_of(config)
+    family = FAMILIES[config.family]
     require_labels(trained)
     if family.graph is None:
         raise UserError(

@@ -5,8 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.metrics import precision_recall_fscore_support
 
-from edp_mx.metrics.by_label import by_intent, by_slot, confusions
-from edp_mx.metrics.spans import score_slots
+from edp_mx.metrics.by_label import by_intent, confusions
 
 PAIRS = st.lists(st.tuples(st.sampled_from("abcd"), st.sampled_from("abcde")), min_size=1)
 TAGS = st.lists(st.sampled_from(["O", "B-x", "I-x", "B-y", "I-y"]), min_size=1, max_size=6)
@@ -24,19 +23,6 @@ def test_labels_are_scored_as_scikit_learn_does(pairs):
         assert (of.precision, of.recall, of.f1) == pytest.approx((precision, recall, f1))
         assert of.wanted == support
     assert sum(count for *_, count in confusions(wanted, found)) == sum(a != b for a, b in pairs)
-
-
-@given(st.lists(st.tuples(TAGS, st.randoms()), min_size=1, max_size=5))
-def test_the_slots_of_all_types_add_up_to_those_of_the_corpus(drawn):
-    wanted = [tags for tags, _ in drawn]
-    found = [random.sample(tags, len(tags)) for tags, random in drawn]
-    counts = by_slot(wanted, found)
-    right, there, seen = (
-        sum(getattr(of, k) for of in counts) for k in ("right", "wanted", "found")
-    )
-    scores = score_slots(wanted, found)
-    assert scores.precision == pytest.approx(right / seen if seen else 0)
-    assert scores.recall == pytest.approx(right / there if there else 0)
 
 
 def test_most_errors_come_first():

@@ -13,7 +13,6 @@ from support.refusals import one_sentence
 
 from edp_mx.metrics.evaluation import evaluate
 from edp_mx.metrics.ser import ALIGNMENTS, Counts, count_errors
-from edp_mx.metrics.spans import score_slots
 
 TAGS = st.sampled_from(["O", "B-a", "I-a", "B-b", "I-b", "B-c-d", "I-c-d"])
 INTENTS = st.sampled_from(["x", "y", "z"])
@@ -38,7 +37,6 @@ def test_slot_scores_are_those_of_seqeval(corpus):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         expected = [score(wanted, found) for score in (precision_score, recall_score, f1_score)]
-    assert score_slots(wanted, found) == pytest.approx(expected, rel=1e-12)
     scores = evaluate(references, hypotheses)
     ours = (scores.slot_precision, scores.slot_recall, scores.slot_f1)
     assert ours == pytest.approx(expected, rel=1e-12)
@@ -64,9 +62,9 @@ def test_scores_are_pooled_over_utterances(corpus, alignment):
 
 
 def test_no_slots_at_all_score_zero_as_in_seqeval():
-    assert score_slots([["O"]], [["O"]]) == (0, 0, 0)
-    assert score_slots([["O"]], [["B-a"]]) == (0, 0, 0)
-    assert score_slots([["B-a"]], [["O"]]) == (0, 0, 0)
+    for wanted, found in (("O", "O"), ("O", "B-a"), ("B-a", "O")):
+        scores = evaluate([Understood([wanted], "x")], [Understood([found], "x")])
+        assert (scores.slot_precision, scores.slot_recall, scores.slot_f1) == (0, 0, 0)
 
 
 def test_refusals():

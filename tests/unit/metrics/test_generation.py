@@ -15,7 +15,6 @@ from edp_mx.metrics import text_overlap
 from edp_mx.metrics.generation import GenerationScores, group_references, score_generated
 from edp_mx.metrics.quoted_values import (
     NOT_SAID,
-    count_slot_errors,
     missing_values,
     quoted,
     quoted_values,
@@ -165,9 +164,11 @@ def test_a_value_is_said_whole_in_any_case():
     assert missing_values('a = "1"', "11 or 1st") == ["1"]
     assert missing_values('a = "12.5"', "12.50, then 1275") == ["12.5"]
     assert missing_values('user: I said "no" to "x"', "well") == []
-    errors = count_slot_errors(['a = "x"; b = "y"', "c = yes", 'd = "x"'], ["x", "no", "the x."])
-    assert (errors.values, errors.missing, errors.rate) == (3, 1, pytest.approx(1 / 3))
-    assert count_slot_errors(["goodbye"], ["bye"]).rate == 0
+    prompts = ['a = "x"; b = "y"', "c = yes", 'd = "x"']
+    scores = score_generated({prompt: ["a"] for prompt in prompts}, ["x", "no", "the x."])
+    assert (scores.values, scores.missing_values) == (3, 1)
+    assert scores.slot_error_rate == pytest.approx(1 / 3)
+    assert score_generated({"goodbye": ["bye"]}, ["bye"]).slot_error_rate == 0
 
 
 # -------------------------------------------------------------------------------- all of a corpus

@@ -34,14 +34,14 @@ class NextPieceRule(Rule):
         yield self.layer, tied.squared_norms(self, self._targets[:, :0], nothing)
 
     def bias_norms(self) -> Norms:
-        """See `tied.Output`: there is no bias."""
+        """See `DenseRule`: there is no bias."""
         return iter(())
 
     @np.errstate(over="ignore", under="ignore", invalid="ignore")
     def products(
         self, which: tied.Examples, ids: np.ndarray, dtype: type
     ) -> Tuple[np.ndarray, np.ndarray]:
-        """See `tied.Output`."""
+        """See `DenseRule`."""
         targets, shifts = self._targets[which], self._shifts[which]  # (n, S), (n, S, 3)
         upstream: np.ndarray = self._upstream[which].astype(dtype)  # (n, S)
         states: np.ndarray = self.inputs[which].astype(dtype, copy=False)  # (n, S, d)

@@ -42,7 +42,10 @@ class DenseRule(Rule):
     def products(
         self, which: tied.Examples, ids: np.ndarray, dtype: type
     ) -> Tuple[np.ndarray, np.ndarray]:
-        """See `tied.Output`."""
+        """Return ⟨g_s, g_s'⟩ and ⟨g_s, 1_t⟩ of some examples, in that precision; see `tied`.
+
+        Shapes: ids (n, T), theirs → (n, S, S), (n, S, T).
+        """
         gradients: np.ndarray = self._gradients[which].astype(dtype, copy=False)  # (n, S, V)
         places = np.broadcast_to(ids[:, None], (*gradients.shape[:2], ids.shape[1]))
         return dense.gram(gradients), np.take_along_axis(gradients, places, axis=2)
@@ -56,7 +59,7 @@ class DenseRule(Rule):
             explicit.add_sum(total, explicit.sums_over_positions(self._gradients), factors)
 
     def bias_norms(self) -> Norms:
-        """See `tied.Output`."""
+        """Yield the squared norms of a bias of its own, if there is one."""
         for bias in self._operands[1:]:
             for layer, rows in self._parts(bias):
                 yield layer, dense.bias_squared_norms(self._outputs(rows))

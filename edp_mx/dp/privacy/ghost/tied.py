@@ -13,37 +13,20 @@ Source: Li et al. 2022, section 4.2, equation (2), for each of the two without t
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol, Tuple, Union
+from typing import TYPE_CHECKING, Tuple, Union
 
 import numpy as np
 
 from edp_mx.dp.privacy.ghost import dense, explicit
 
 if TYPE_CHECKING:
+    from edp_mx.dp.privacy.ghost.next_piece import NextPieceRule
     from edp_mx.dp.privacy.ghost.rule import Norms, Totals
-    from edp_mx.dp.privacy.ghost.rules import EmbeddingRule
+    from edp_mx.dp.privacy.ghost.rules import DenseRule, EmbeddingRule
+
+    Output = Union[DenseRule, NextPieceRule]
 
 Examples = Union[slice, np.ndarray]  # n of N
-
-
-class Output(Protocol):
-    """The rule of an output layer. Shapes: inputs (N, S, d), its x_s."""
-
-    inputs: np.ndarray
-
-    def products(
-        self, which: Examples, ids: np.ndarray, dtype: type
-    ) -> Tuple[np.ndarray, np.ndarray]:
-        """Return ⟨g_s, g_s'⟩ and ⟨g_s, 1_t⟩ of some examples, in that precision.
-
-        Shapes: ids (n, T), theirs → (n, S, S), (n, S, T).
-        """
-
-    def bias_norms(self) -> Norms:
-        """Yield the squared norms of a bias of its own, if there is one."""
-
-    def add_sums(self, totals: Totals, factors: np.ndarray) -> None:
-        """See `Rule`."""
 
 
 class TiedRule:

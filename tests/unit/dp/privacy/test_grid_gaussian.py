@@ -9,7 +9,7 @@ from support.normality import normal
 from edp_mx.dp.privacy.box_muller import PAIRS, BoxMuller
 from edp_mx.dp.privacy.grid_gaussian import GridGaussian, grid_of
 from edp_mx.dp.privacy.noise import NoiseStream
-from edp_mx.runtime.kernels import kernels
+from edp_mx.runtime.kernels import call
 
 KEY = bytes(range(32))
 SMALL = 2.0**-10  # uniform numbers below it have more bits
@@ -70,7 +70,7 @@ def test_the_numbers_are_exact_to_the_last_bits_of_a_double():
     words[:] = np.frombuffer(stream.update(bytes(16 * PAIRS)), np.int32)
     more = np.frombuffer(stream.update(bytes(8 * PAIRS)), np.uint64)
     name = "add_pairs_of_doubles_on_grid"
-    kernels().call(name, target, source, size, 1.0, 1.0, grid, words, PAIRS, more)
+    call(name, target, source, size, 1.0, 1.0, grid, words, PAIRS, more)
     bound = 2.0**-50 * (radius + 1 / radius) + grid  # the rounding of the source and to the grid
     error = abs(target + (noise.astype(np.float64) - noise))
     assert (error <= bound)[abs(noise) < 4].all()
