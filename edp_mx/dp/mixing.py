@@ -89,17 +89,18 @@ def clipping_that_fits(
     release: Release,
     flat: FlatGradients,
     network: gluon.Block,
-    *,
-    chunk_size: int,
     loss_of: Callable[[Any], mx.nd.NDArray],
     batch_of: Callable[[np.ndarray], Any],
     num_records: int,
+    *,
+    chunk_size: int,
     workers: Workers,
 ) -> Tuple[NormClipping, str]:
     """Build the clipping that is asked for, or the loop where ghost clipping is not to be trusted.
 
     Args:
-        loss_of, batch_of: as `refuse_wrong_on` takes them.
+        loss_of: the losses of a batch, as `refuse_wrong_on` takes it.
+        batch_of: the batch of some records, as `refuse_wrong_on` takes it.
         num_records: how many there are, of which a few are tried; nothing is released but whether
             it fits.
 

@@ -200,16 +200,10 @@ class PrivateTraining:
         broadcast_weights(self.net, self._workers)
         flat = FlatGradients(layers_of(self.net))
         scales = self._scales_of(flat)
+        tried, workers = (self._loss_of, batch_of, size), self._workers
+        kind, release = self.plan.clipping, self.plan.released.with_layer_scales(scales)
         clipping, refusal = clipping_that_fits(
-            self.plan.clipping,
-            self.plan.released.with_layer_scales(scales),
-            flat,
-            self.net,
-            chunk_size=self._chunk_size,
-            loss_of=self._loss_of,
-            batch_of=batch_of,
-            num_records=size,
-            workers=self._workers,
+            kind, release, flat, self.net, *tried, chunk_size=self._chunk_size, workers=workers
         )
         if refusal:
             logger.warning("%s. A loop over the examples takes its place.", refusal)
