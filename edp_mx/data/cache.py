@@ -36,12 +36,13 @@ def cache_folder() -> Optional[Path]:
 def cache_key(settings: Any, files: Iterable[Tuple[str, Path]]) -> str:
     """Return a name for the result of settings (plain values) on some files, each with its name.
 
-    Any byte that changes in a file, or in the code in `data`, gives another name; times do not.
+    Any byte that changes in a file, or in the code that reads, gives another name; times do not.
     """
-    code = Path(__file__).parent
+    package = Path(__file__).parents[1]
     sources = [
-        (path.relative_to(code).as_posix(), path)
-        for path in sorted(code.rglob("*"))
+        (path.relative_to(package).as_posix(), path)
+        for room in ("data", "metrics")  # spans and quoted values are in the latter
+        for path in sorted((package / room).rglob("*"))
         if path.suffix in (".py", ".yaml")
     ]
     digest = hashlib.sha256(json.dumps([settings, np.__version__]).encode())

@@ -81,15 +81,16 @@ def test_each_setting_that_matters_has_its_own(cache, mine, tmp_path):
 
 
 def test_the_code_that_reads_has_a_say(tmp_path, monkeypatch):
-    code = tmp_path / "data"
-    (code / "readers").mkdir(parents=True)
-    monkeypatch.setattr(cache_module, "__file__", str(code / "cache.py"))
-    for name in ("one.py", "grammar.yaml"):
-        (code / "readers" / name).write_text("1")
+    for folder in ("data/readers", "metrics"):
+        (tmp_path / folder).mkdir(parents=True)
+    monkeypatch.setattr(cache_module, "__file__", str(tmp_path / "data" / "cache.py"))
+    for name in ("data/readers/one.py", "data/readers/grammar.yaml", "metrics/spans.py"):
+        code = tmp_path / name
+        code.write_text("1")
         before = cache_key("settings", [])
-        (code / "readers" / name).write_text("2")
+        code.write_text("2")
         assert cache_key("settings", []) != before
-        (code / "readers" / name).write_text("1")
+        code.write_text("1")
         assert cache_key("settings", []) == before
 
 
