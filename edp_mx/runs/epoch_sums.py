@@ -23,7 +23,7 @@ logger = logging.getLogger(__name__)
 def clipping_of(loop: TrainingLoop, unit: str) -> Dict[str, Any]:
     """Return the clipping of an epoch by all workers, as columns of `metrics.jsonl`."""
     parts = loop.workers.gather(astuple(loop.mechanism.clipping.take_statistics()))
-    total = ClippingStatistics.sum([ClippingStatistics.of(part) for part in parts])
+    total = ClippingStatistics(*map(sum, zip(*parts)))
     if total.non_finite:
         logger.warning(
             "%d of %d %s gradients were not finite and counted as zero; a smaller "

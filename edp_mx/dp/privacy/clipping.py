@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from abc import ABC, abstractmethod
-from dataclasses import astuple, dataclass
+from dataclasses import dataclass
 from typing import Callable, Dict, Iterable, Sequence, Tuple
 
 import mxnet as mx
@@ -88,10 +88,6 @@ class ClippingStatistics:
         """Return the statistics with these numbers, in the order of the attributes."""
         units, clipped, non_finite, norm_sum = numbers
         return cls(int(units), int(clipped), int(non_finite), float(norm_sum))
-
-    @classmethod
-    def sum(cls, parts: Sequence[ClippingStatistics]) -> ClippingStatistics:
-        return cls(*(sum(values) for values in zip(*(astuple(part) for part in parts))))
 
 
 class Clipping(ABC):
