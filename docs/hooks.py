@@ -11,6 +11,7 @@ ROOMS = (
     "runs",
     "training",
     "models",
+    "tasks",
     "data",
     "metrics",
     "reports",

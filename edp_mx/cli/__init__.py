@@ -40,7 +40,7 @@ SUBCOMMANDS = {
     "attack": "membership inference against a finished run",
     "score": "SER, intent accuracy and slot F1 of predictions",
     "data": "make, fetch, check, describe and merge corpora; write text, words and labels",
-    "checkpoint": "fetch, import and describe pre-trained BERTs",
+    "checkpoint": "fetch, import and describe public models",
     "export": "write a trained model for ONNX Runtime or for transformers",
 }
 # An error of the user mostly strikes all workers alike. Rank 0 prints it at once and ends the job;

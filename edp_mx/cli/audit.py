@@ -119,9 +119,7 @@ def _add_step(parser: argparse.ArgumentParser) -> None:
     """Declare the configuration of the step, and the options of an audit."""
     add_configs(parser, nargs="*")
     add_overrides(parser, "privacy.variant=published privacy.noise_multiplier=2")
-    add_layer_scales(
-        parser, default=(1.0, 0.25), help="alpha of each layer that is attacked (1,0.25)"
-    )
+    add_layer_scales(parser, default=(1.0, 0.25), help="alpha of each layer (1,0.25)")
     parser.add_argument(
         "--sample-rate", type=float, default=0.5, metavar="q", help="of poisson, about (0.5)"
     )

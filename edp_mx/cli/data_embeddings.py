@@ -33,7 +33,7 @@ def add_train_embeddings(actions: Any) -> None:
     add("--dimension", type=whole, default=300, metavar="D", help="default 300")
     add("--words", type=Path, metavar="FILE", help="write the vectors of these words, one per line")
     add("--lowercase", action="store_true", help="read texts and words in lower case")
-    add("--split-punctuation", action="store_true", help="punctuation at words' edges apart")
+    add("--split-punctuation", action="store_true", help="cut punctuation off words' ends")
     add("--epochs", type=whole, default=5, metavar="E", help="default 5")
     add("--min-count", type=whole, default=2, metavar="N",
         help="rarer words have no vector of their own, default 2")  # fmt: skip

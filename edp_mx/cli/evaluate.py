@@ -55,10 +55,9 @@ def add_options(parser: argparse.ArgumentParser) -> None:
                         "replies are in RUN/generated.jsonl, those to other prompts than the "
                         "test part's in RUN/generated_of_others.jsonl")  # fmt: skip
     parser.add_argument("--confidence", action="store_true",
-                        help="also how far confidences can be believed, where a label that the "
-                        "model does not know, or the one of --set out_of_scope=oos, is out of "
-                        "scope; chooses temperature and threshold for predict, serve and export, "
-                        "or judges those of --set")  # fmt: skip
+                        help="also judge the confidences: choose temperature and threshold for "
+                        "predict, serve and export, or judge those of --set; labels that the "
+                        "model does not know, and out_of_scope, count as out of scope")  # fmt: skip
     add_overrides(parser, "beams=4 (of --generate), threshold=0.5 (of --confidence)")
     parser.add_argument("--json", action="store_true", help="print JSON")
 

@@ -42,13 +42,13 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("corpus", type=Path, metavar="PATH", help="the corpus, in any layout that training reads")
     add("--task", choices=tuple(LEARNED),
-        help="what is learned, default intent_slot, without slots classification (a label per "
-        "text), and of prompts with replies causal_lm (to reply)")  # fmt: skip
-    add("--epsilon", type=float, default=8.0, metavar="E", help="that is to hold, default 8")
+        help="by default intent_slot; classification (a label per text) if there are no slots; "
+        "causal_lm if there are prompts and replies")  # fmt: skip
+    add("--epsilon", type=float, default=8.0, metavar="E", help="the ε that must hold (8)")
     add("--delta", type=float, metavar="D",
-        help="at which it is to hold, below 1/n; default 1/(2n)")  # fmt: skip
+        help="δ of that ε, below 1/n (1/(2n))")  # fmt: skip
     add("--user-key", metavar="KEY",
-        help="protect all utterances of a user together; KEY has the name of the user")  # fmt: skip
+        help="protect all utterances of a user together; KEY holds the user's name")  # fmt: skip
     add("--start-from", type=Path, metavar="RUN|CHECKPOINT",
         help="a run on public utterances, or a BERT or GPT-2 in Hugging Face's layout")  # fmt: skip
     add("--public", nargs="+", default=list(STANDINS), metavar="CORPUS|TEXT",

@@ -17,7 +17,7 @@ KEYS = {
     "target_epsilon": ("privacy.target_epsilon", "E", "epsilon that is to hold"),
     "mechanism": ("privacy.mechanism", "NAME", "edp_sgd (the default) or dp_sgd"),
     "sampler": ("privacy.sampler", "NAME", "shuffle (the default) or poisson"),
-    "delta": ("privacy.delta", "D", "delta; left out it is 1/(2n)"),
+    "delta": ("privacy.delta", "D", "delta (1/(2n))"),
     "epochs": ("training.epochs", "T", "epochs in all"),
     "batch_size": ("training.batch_size", "B", "utterances (or users) per step, all workers"),
 }
@@ -44,7 +44,7 @@ def add_plan_options(parser: argparse.ArgumentParser, *keys: str) -> None:
     add("--sample-rate", type=written_as("0.01", float), metavar="q",
         help="of poisson, in place of --batch-size: q = B / n")  # fmt: skip
     add("--workers", type=whole, metavar="N", help="workers with their own noise (1)")
-    add_layer_scales(parser, help="alpha of each layer as it is, e.g. norms (largest 1)")
+    add_layer_scales(parser, help="alpha of each layer, e.g. norms (by default the largest is 1)")
 
 
 def plan_of(arguments: argparse.Namespace, files: Sequence[Path]) -> Tuple[Plan, Optional[float]]:

@@ -56,7 +56,7 @@ An intent or label with less confidence than a threshold becomes "out of scope":
 
 A language model continues each text, by default with the likeliest piece each time. --set says how:
 max_pieces, beams, or temperature, top_k, top_p and seed to draw.
-  edp-mx predict RUN "name: Aroma, food: Thai <|reply|>" --set beams=4
+  edp-mx predict RUN 'name = "Aroma"; food = "Thai" <|reply|>' --set beams=4
   edp-mx predict RUN "once upon a time" --set temperature=0.8 top_p=0.9 max_pieces=100
 """
 CHUNK = 1024  # utterances predicted at once from a stream

@@ -34,7 +34,8 @@ examples:
 def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("reference", type=Path, metavar="REFERENCE.jsonl")
     parser.add_argument("hypothesis", type=Path, metavar="HYPOTHESIS.jsonl")
-    parser.add_argument("--alignment", choices=tuple(ALIGNMENTS), default="overlap")
+    parser.add_argument("--alignment", choices=tuple(ALIGNMENTS), default="overlap",
+        help="which wrong spans count as one substitution (overlap)")  # fmt: skip
     parser.add_argument("--json", action="store_true", help="JSON; ser as a ratio")
 
 

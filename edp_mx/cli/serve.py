@@ -39,7 +39,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     add("--host", default="127.0.0.1", help="where to listen (127.0.0.1: this machine alone)")
     add("--port", type=whole, default=8080, help="0 for any free one (8080)")
     add("--timeout", type=float, default=10.0, metavar="SECONDS",
-        help="after which a prediction is given up, or the next part of a stream (10)")  # fmt: skip
+        help="how long a prediction, or a part of a stream, may take (10)")  # fmt: skip
     add("--allow-host", dest="hosts", nargs="+", action="extend", default=[], metavar="NAME",
         help="other names by which requests may ask for this server, as a proxy hands them on "
         "(localhost, 127.0.0.1, [::1] and --host are known)")  # fmt: skip

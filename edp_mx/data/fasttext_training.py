@@ -9,6 +9,7 @@ import subprocess
 import sys
 import tempfile
 from contextlib import suppress
+from importlib.util import find_spec
 from itertools import chain
 from pathlib import Path
 from typing import Dict, Iterable, Iterator, List, Optional, Sequence
@@ -110,6 +111,8 @@ def _folder_beside(out: Path) -> tempfile.TemporaryDirectory:
 
 
 def _check(out: Path, settings: Dict[str, int], words_path: Optional[PathLike]) -> None:
+    if find_spec("fasttext") is None:
+        raise UserError("fastText needs its package: run `pip install fasttext-numpy2`")
     if not out.name.endswith(OUT_SUFFIXES):
         raise UserError(f"{out}: the name must end in {', '.join(OUT_SUFFIXES)}")
     if words_path is not None and out.suffix == ".bin":
