@@ -40,8 +40,16 @@ def _confidence(text: str) -> float:
 
 CONFIDENCE = written_as("0.95", _confidence)
 EXAMPLES = """examples:
+  launch/audit.sh noise
+  launch/audit.sh step
+  NP=2 launch/audit.sh one-run configs/audit/one_run.yaml
+  more: edp-mx audit step --help
+"""
+NOISE_EXAMPLES = """examples:
   compare the noise of 8 workers with the accounting:
     launch/audit.sh noise
+"""
+STEP_EXAMPLES = """examples:
   attack single steps of 8 workers:
     launch/audit.sh step
   attack the paper's accounting (exit code 1: refuted):
@@ -56,11 +64,16 @@ EXAMPLES = """examples:
   the step of a configuration, with noise of one's own where it has a target:
     NP=2 launch/audit.sh step configs/mechanism/dp_sgd.yaml --set privacy.noise_multiplier=1 \\
         privacy.target_epsilon=null training.batch_size=32
+"""
+READ = """
+It reads the settings below `privacy`, and training.batch_size; its options are what no
+configuration has.
+"""
+ONE_RUN_EXAMPLES = """examples:
   a whole run with 1000 canaries in its training part:
     NP=2 launch/audit.sh one-run configs/audit/one_run.yaml
-
-noise and step read the settings below `privacy`, and training.batch_size; their options are what no
-configuration has.
+"""
+CODES = """
 Exit code 0: the claim was not refuted. 1: it was refuted. 2: the user has to correct something.
 If a worker dies, launch/audit.sh also ends with 1, but prints no verdict.
 With several workers use launch/audit.sh, which starts them.
@@ -70,7 +83,8 @@ With several workers use launch/audit.sh, which starts them.
 def add_options(parser: argparse.ArgumentParser) -> None:
     audits = parser.add_subparsers(dest="audit", metavar="AUDIT", required=True)
 
-    noise = _add(audits, "noise", run_noise, "compare the released noise with the accounting")
+    summary = "compare the released noise with the accounting"
+    noise = _add(audits, "noise", run_noise, summary, NOISE_EXAMPLES + READ)
     _add_step(noise)
     add = noise.add_argument
     add("--size", type=whole, default=100_000, metavar="n", help="coordinates per layer (100000)")
@@ -78,7 +92,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     add("--confidence", type=CONFIDENCE, default=0.999999, metavar="P",
         help="probability with which a sound system passes (0.999999)")  # fmt: skip
 
-    step = _add(audits, "step", run_step, "tell worst-case neighbours apart in single steps")
+    summary = "tell worst-case neighbours apart in single steps"
+    step = _add(audits, "step", run_step, summary, STEP_EXAMPLES + READ)
     _add_step(step)
     add = step.add_argument
     add("--draws", type=whole, default=1000, metavar="D", help="in each world and layer (1000)")
@@ -86,7 +101,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     add("--claim", choices=CLAIMS, help="what is audited (published for that variant, else holds)")
     add("--alone", action="store_true", help="one worker moves at a time: N times slower")
 
-    one_run = _add(audits, "one-run", run_one_run, "train once with canaries and guess them")
+    summary = "train once with canaries and guess them"
+    one_run = _add(audits, "one-run", run_one_run, summary, ONE_RUN_EXAMPLES)
     add_configs(one_run)
     add_overrides(one_run)
     add = one_run.add_argument
@@ -105,9 +121,9 @@ def _add_confidence(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def _add(audits: Any, name: str, run: Any, summary: str) -> argparse.ArgumentParser:
+def _add(audits: Any, name: str, run: Any, summary: str, said: str) -> argparse.ArgumentParser:
     """Add one audit with the options that all have."""
-    parser = add_command(audits, name, run, summary, EXAMPLES)
+    parser = add_command(audits, name, run, summary, said + CODES)
     parser.add_argument("--json", action="store_true", help="print the verdict as JSON")
     parser.add_argument("--check", "--check-files", action="store_true",
                         help="check the settings, audit nothing")  # fmt: skip
