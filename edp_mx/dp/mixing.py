@@ -113,21 +113,35 @@ def clipping_that_fits(
         raise UserError(f'{why}; give make_plan clipping="ghost"', is_shared=True)
     refusal = ""
     try:
-        clipping = clipping_for(kind, release, flat, network, chunk_size=chunk_size)
+        clipping = clipping_for(
+            kind, release, flat, network, chunk_size=chunk_size, checks_rows=True
+        )
         if CLIPPINGS[kind].takes_many:
             tried = tried_of(num_records)
-            with away_from_start(network):
+            with library_words(), away_from_start(network):
                 refuse_mixing(loss_of, batch_of, tried)
                 refuse_wrong_on(
                     clipping, loss_of, lambda rows: batch_of(tried[rows]), num_records=len(tried)
                 )
     except UserError as error:
         refusal = str(error)
+    except MemoryError:
+        raise
+    except Exception as error:  # of any kind, by a network that the plain passes before bore
+        refusal = f"ghost clipping cannot follow the network ({type(error).__name__}: {error})"
     refusals = [each for each in workers.gather(refusal) if each]
     if not refusals:
         return clipping, ""
-    refusal = refusals[0].replace(TAKE_LOOP, 'give make_plan clipping="loop"')
-    return clipping_for("loop", release, flat, network, chunk_size=1), refusal
+    return clipping_for("loop", release, flat, network, chunk_size=1), refusals[0]
+
+
+@contextmanager
+def library_words() -> Iterator[None]:
+    """Name in errors what `make_plan` takes, in place of keys of a configuration."""
+    try:
+        yield
+    except UserError as error:
+        raise UserError(str(error).replace(TAKE_LOOP, 'give make_plan clipping="loop"')) from error
 
 
 def refuse_state(network: gluon.Block, losses: Sequence[Callable[[], mx.nd.NDArray]]) -> None:
@@ -142,7 +156,9 @@ def refuse_state(network: gluon.Block, losses: Sequence[Callable[[], mx.nd.NDArr
     def first() -> np.ndarray:
         np.random.set_state(states[0])
         random.setstate(states[1])
-        return _trained_on(losses[0])
+        trained = _trained_on(losses[0])
+        with autograd.predict_mode():
+            return np.concatenate([trained, losses[0]().asnumpy()])
 
     with away_from_start(network):
         first()

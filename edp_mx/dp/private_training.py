@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from itertools import islice
 from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Tuple
@@ -18,18 +18,19 @@ from edp_mx.dp.accounting.guarantee import Guarantee, guarantee
 from edp_mx.dp.accounting.lognumber import exp_of
 from edp_mx.dp.accounting.plan import Plan, refuse_other_sizes
 from edp_mx.dp.given import Drawn, arrays_of, refuse_arguments, refuse_without_items, users_of
-from edp_mx.dp.mixing import clipping_that_fits, refuse_state, tried_of
+from edp_mx.dp.mixing import clipping_that_fits, library_words, refuse_state, tried_of
 from edp_mx.dp.privacy.flat import FlatGradients
 from edp_mx.dp.privacy.layer_scales import scales_by_size, settle_scales
 from edp_mx.dp.privacy.layers import layers_of, refuse_unsafe
 from edp_mx.dp.privacy.mechanism import Mechanism
 from edp_mx.dp.privacy.noise import NoiseStream, refuse_equal
 from edp_mx.dp.privacy.trainer import PrivateTrainer
+from edp_mx.dp.safeguards import frozen_digests, refuse_spoilt, secret_randomness
 from edp_mx.dp.sampling.dealing import deal, refuse_other_deal
 from edp_mx.dp.sampling.draws import Sampler
 from edp_mx.dp.spending import Spending
 from edp_mx.dp.training_folder import TrainingFolder
-from edp_mx.dp.unit_losses import UnitBatch, UnitLosses
+from edp_mx.dp.unit_losses import PrivateBatch, UnitLosses
 from edp_mx.dp.weights import broadcast_weights
 from edp_mx.errors import UserError
 from edp_mx.runtime.distributed import Workers, start
@@ -37,16 +38,6 @@ from edp_mx.runtime.distributed import Workers, start
 _Counted = Tuple[int, Sequence[mx.nd.NDArray]]  # the number of some records, and their arrays
 
 logger = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True, eq=False)
-class PrivateBatch:
-    """The records that a worker clips in a step; `is_last` of its epoch. Their number is secret."""
-
-    chunks: Sequence[UnitBatch]
-    epoch: int
-    step: int
-    is_last: bool
 
 
 class PrivateTraining:
@@ -72,8 +63,9 @@ class PrivateTraining:
         UserError: a network that cannot be trained with privacy, or a plan for other workers.
 
     Guarantee: `epsilon` holds for all weights of the training together, if inputs and labels of an
-        example depend on that example alone. The losses that `step` returns, and whatever else is
-        computed from the data, have no noise; the plan's ε does not cover them.
+        example depend on that example alone, and on no random numbers but NumPy's and Python's
+        global ones, which begin each step at a secret place. The losses that `step` returns, and
+        whatever else is computed from the data, have no noise; the plan's ε does not cover them.
 
     Example::
 
@@ -142,15 +134,21 @@ class PrivateTraining:
             raise UserError("batches() was given another data set than before: make a new training")
         end = self.plan.epochs if epochs is None else min(self.epoch + epochs, self.plan.epochs)
         while self.epoch < end:
-            epoch, steps = self.epoch, self._spending.permit(self.epoch)
+            epoch, is_repeated = self.epoch, any(e.epoch == self.epoch for e in self._entries)
+            steps = self._spending.permit(epoch)
             self._entries = self._entries_by(self._spending.entries)
+            if is_repeated:
+                said = "epoch %d counts again: epsilon is %.3g by its end"
+                logger.warning(said, epoch + 1, self.epsilon)
             for step, draw in enumerate(islice(self._sampler.draws(epoch), steps)):
                 is_last = step + 1 == self.plan.steps_per_epoch
-                self._drawn = PrivateBatch(self._losses.batches(draw), epoch, step, is_last)
+                with secret_randomness():
+                    self._drawn = PrivateBatch(self._losses.batches(draw), epoch, step, is_last)
                 yield self._drawn
                 if self._drawn is not None:
                     raise UserError("a batch was drawn but not trained on: call step() on each")
             if steps < self.plan.steps_per_epoch:
+                self._keep()  # the budget is spent
                 return
 
     def step(self, batch: PrivateBatch) -> float:
@@ -172,11 +170,12 @@ class PrivateTraining:
             )
         self._drawn = None
         losses = self._losses(batch.chunks, epoch=batch.epoch, step=batch.step)
-        released = self._mechanism.privatise(losses, epoch=batch.epoch)
+        with library_words(), secret_randomness():
+            released = self._mechanism.privatise(losses, epoch=batch.epoch)
         self.trainer.step_private(released)
         if batch.is_last:
             self.epoch += 1
-            self._workers.on_first(self._save)
+            self._keep()
         return float(released.loss.asscalar())
 
     @property
@@ -198,6 +197,7 @@ class PrivateTraining:
         first = [batch_of(r) for r in np.array_split(tried_of(size), 3) if len(r)]
         refuse_state(self.net, [partial(self._loss_of, batch) for batch in first])
         broadcast_weights(self.net, self._workers)
+        self._frozen = frozen_digests(self.net)
         flat = FlatGradients(layers_of(self.net))
         scales = self._scales_of(flat)
         tried, workers = (self._loss_of, batch_of, size), self._workers
@@ -271,5 +271,7 @@ class PrivateTraining:
     def _entries_by(self, read: Callable[[], List[Dict[str, Any]]]) -> Tuple[Entry, ...]:
         return tuple(map(Entry.from_dict, self._workers.on_first(read)))
 
-    def _save(self) -> None:
-        self._folder.save(self.net, self.trainer, epochs=self.epoch, spending=self._spending)
+    def _keep(self) -> None:
+        refuse_spoilt(self.net, self._frozen)
+        save = partial(self._folder.save, self.net, self.trainer)
+        self._workers.on_first(lambda: save(epochs=self.epoch, spending=self._spending))

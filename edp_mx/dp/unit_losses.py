@@ -35,6 +35,16 @@ class UnitBatch:
     first: int
 
 
+@dataclass(frozen=True, eq=False)
+class PrivateBatch:
+    """The records that a worker clips in a step; `is_last` of its epoch. Their number is secret."""
+
+    chunks: Sequence[UnitBatch]
+    epoch: int
+    step: int
+    is_last: bool
+
+
 class UnitLosses:
     """The losses of the units of each step, in chunks as the mechanism's clipping takes them.
 

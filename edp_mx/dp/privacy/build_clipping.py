@@ -12,9 +12,18 @@ from edp_mx.dp.privacy.norm_clipping import LoopClipping, NormClipping
 
 
 def clipping_for(
-    kind: str, release: Release, flat: FlatGradients, network: gluon.Block, *, chunk_size: int
+    kind: str,
+    release: Release,
+    flat: FlatGradients,
+    network: gluon.Block,
+    *,
+    chunk_size: int,
+    checks_rows: bool = False,
 ) -> NormClipping:
-    """Build the clipping of the gradients of the release's units, by its name in `CLIPPINGS`."""
+    """Build the clipping of the gradients of the release's units, by its name in `CLIPPINGS`.
+
+    `checks_rows` as for `GhostClipping`: for a network that is not this project's own.
+    """
     way = CLIPPINGS[kind]
     if not way.takes_many:
         return LoopClipping(flat=flat, release=release)
@@ -24,4 +33,5 @@ def clipping_for(
         network=network,
         chunk_size=chunk_size,
         precision=way.precision,
+        checks_rows=checks_rows,
     )

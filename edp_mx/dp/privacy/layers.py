@@ -9,6 +9,7 @@ from typing import Callable, Dict, Iterator, List, Sequence, Set, Tuple
 import mxnet as mx
 import numpy as np
 from mxnet import autograd, gluon
+from mxnet.gluon import nn
 
 from edp_mx.errors import UserError
 
@@ -73,6 +74,11 @@ def refuse_unsafe(network: gluon.Block) -> None:
                 f"the block {block.name} is a {type(block).__name__}: it mixes the "
                 "examples of a batch and cannot be trained with privacy; use LayerNorm"
             )
+        if _has_stale_bias(block):
+            raise UserError(
+                f"{block.name} has a trained bias and a frozen weight: MXNet gives such a bias no "
+                "gradient; train both or none, or add the bias by a block of your own"
+            )
     trainable = [p for p in network.collect_params().values() if p.grad_req != "null"]
     for parameter in trainable:
         if parameter.grad_req != "write":
@@ -99,6 +105,14 @@ def refuse_unsafe(network: gluon.Block) -> None:
         raise UserError("the network has no trainable parameter")
 
 
+def _has_stale_bias(block: gluon.Block) -> bool:
+    """Whether MXNet's operator of a dense layer leaves the gradient of its bias as it was."""
+    if not isinstance(block, nn.Dense) or type(block).hybrid_forward is not nn.Dense.hybrid_forward:
+        return False
+    is_trained = block.bias is not None and block.bias.grad_req != "null"
+    return is_trained and block.weight.grad_req == "null"
+
+
 def try_out(network: gluon.Block, losses: Sequence[Callable[[], mx.nd.NDArray]]) -> None:
     """Settle the shapes that Gluon has left open; refuse a network whose passes write parameters.
 
@@ -109,16 +123,26 @@ def try_out(network: gluon.Block, losses: Sequence[Callable[[], mx.nd.NDArray]])
     with autograd.predict_mode():
         losses[0]()
     before = _digests(network)
+    trainable = [p for p in network.collect_params().values() if p.grad_req != "null"]
+    unused = {p.name for p in trainable}
     for loss in losses:
+        for parameter in trainable:
+            parameter.data()._fresh_grad = False
         with autograd.record():
             made = loss()
         made.backward()
-        trained = (p.grad() for p in network.collect_params().values() if p.grad_req != "null")
-        if not all(np.isfinite(array.asnumpy()).all() for array in (made, *trained)):
+        unused -= {p.name for p in trainable if p.data()._fresh_grad}
+        gradients = (p.grad() for p in trainable)
+        if not all(np.isfinite(array.asnumpy()).all() for array in (made, *gradients)):
             raise UserError(
                 "the loss of the first examples or its gradient is not finite: look for NaN and "
                 "infinity in their inputs and labels, in the weights and in the loss"
             )
+    if unused:
+        raise UserError(
+            f"the loss does not use {', '.join(sorted(unused))}: freeze what is not to be trained "
+            "(grad_req 'null'), or leave it out of the network"
+        )
     after = _digests(network)
     for name, parameter in network.collect_params().items():
         if after[name] != before[name]:

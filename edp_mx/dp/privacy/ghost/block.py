@@ -11,6 +11,7 @@ from mxnet.ndarray import CachedOp
 
 from edp_mx.dp.privacy.ghost.graph import Graph, unfit
 from edp_mx.dp.privacy.ghost.lstm import LSTMRun, SeenLSTM, refuse_unused
+from edp_mx.dp.privacy.ghost.rows import Squares, squares_of
 from edp_mx.dp.privacy.ghost.segments import Cut, Tap
 from edp_mx.dp.privacy.ghost.surgery import Surgery
 from edp_mx.runtime.arrays import to_numpy
@@ -111,8 +112,21 @@ class ProbedBlock:
             self._made[key, level] = [(one.shape, np.dtype(one.dtype).name) for one in outputs]
         return outputs
 
-    def backward_through_lstms(self) -> None:
-        """Continue where the backward pass of the loss ended: at the last LSTMs."""
+    def input_shapes(self) -> List[Shape]:
+        """Return the shapes of the inputs of the last run."""
+        return [self._values[name].shape for name in self._graph.input_names]
+
+    def row_squares(self) -> List[Squares]:
+        """Return the squared norms of the gradients of each operator's rows, (R,) each."""
+        taps, lstms = self.seen()
+        found = [(t.tap.node.name, squares_of(np.moveaxis(t.gradients, t.axis, 0))) for t in taps]
+        return found + [(each.parameters[0], each.sequence_squares()) for each in lstms]
+
+    def backward_through_lstms(self, *, is_kept: bool = False) -> None:
+        """Continue where the backward pass of the loss ended: at the last LSTMs.
+
+        `is_kept`: another backward pass through the same run will follow.
+        """
         for level in range(len(self._segments) - 1, -1, -1):
             cuts = self._cuts_at(level)
             if not cuts:
@@ -122,9 +136,9 @@ class ProbedBlock:
                 gradient = self._lstms[cut.variable].go_back()  # (T, N, I)
                 before = leaving.get(cut.source)
                 leaving[cut.source] = gradient if before is None else before + gradient
-            self._go_back(level, leaving)
+            self._go_back(level, leaving, is_kept)
 
-    def _go_back(self, level: int, leaving: Dict[int, np.ndarray]) -> None:
+    def _go_back(self, level: int, leaving: Dict[int, np.ndarray], is_kept: bool) -> None:
         """Propagate gradients from outputs of a segment, if anything below needs some."""
         heads = {source: self._outputs[level][source] for source in leaving}
         heads = {source: head for source, head in heads.items() if _carries_gradient(head)}
@@ -132,7 +146,7 @@ class ProbedBlock:
             return
         gradients = [mx.nd.array(leaving[k], ctx=head.context) for k, head in heads.items()]
         try:
-            autograd.backward(list(heads.values()), gradients)
+            autograd.backward(list(heads.values()), gradients, retain_graph=is_kept)
         except mx.MXNetError as error:
             raise unfit(
                 f"{self.block.name} has an LSTM, and the loss reads what lies below it by another "

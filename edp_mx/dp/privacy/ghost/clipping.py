@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import contextmanager
 from functools import partial
 from itertools import chain
-from typing import Callable, Dict, Iterator, List, Mapping, Tuple, TypeVar
+from typing import Callable, Dict, Hashable, Iterator, List, Mapping, Optional, Set, Tuple, TypeVar
 
 import mxnet as mx
 import numpy as np
@@ -17,6 +17,12 @@ from edp_mx.dp.privacy.clipping import Losses
 from edp_mx.dp.privacy.flat import FlatGradients
 from edp_mx.dp.privacy.ghost.block import ProbedBlock
 from edp_mx.dp.privacy.ghost.graph import unfit
+from edp_mx.dp.privacy.ghost.rows import (
+    arrangement,
+    moves_rows,
+    refuse_others_rows,
+    weights_apart,
+)
 from edp_mx.dp.privacy.ghost.rules import AnyRule, EmbeddingRule, rules_of
 from edp_mx.dp.privacy.norm_clipping import NormClipping
 from edp_mx.errors import UserError
@@ -38,6 +44,8 @@ class GhostClipping(NormClipping):
         network: its hybrid blocks hold all trainable parameters, each read by one operator.
         precision: of the products of dense layers in both passes. Norms and sums are made of the
             same inputs and gradients in float32, so that no clipped sum is longer for it.
+        checks_rows: whether the order of rows is checked, by more backward passes: in each chunk,
+            or, of a network that is one hybrid block, in each whose inputs have new shapes.
 
     Raises:
         UserError: an operator without a rule, or a parameter that is not read exactly once.
@@ -54,6 +62,7 @@ class GhostClipping(NormClipping):
         release: Release,
         chunk_size: int,
         precision: str = FULL,
+        checks_rows: bool = False,
     ) -> None:
         super().__init__(flat=flat, release=release, chunk_size=chunk_size)
         self._layer_of = {
@@ -62,7 +71,9 @@ class GhostClipping(NormClipping):
         self._sizes = {p.name: int(np.prod(p.shape)) for k in flat.layers for p in k.parameters}
         self._blocks = _probed_blocks(network, self._layer_of, precision)
         self._called: List[ProbedBlock] = []
-        self._network, self._precision = network, precision
+        self._network, self._precision, self._checks_rows = network, precision, checks_rows
+        self._moves_rows = checks_rows and moves_rows(network)
+        self._known: Set[Hashable] = set()  # arrangements of rows that were found to be right
         self._products = ThreadpoolController()
 
     def in_full(self) -> NormClipping:
@@ -73,6 +84,7 @@ class GhostClipping(NormClipping):
             network=self._network,
             release=self.release,
             chunk_size=self.chunk_size,
+            checks_rows=self._checks_rows,
         )
 
     def squared_norms(self, losses: Losses) -> np.ndarray:
@@ -104,11 +116,33 @@ class GhostClipping(NormClipping):
                 f"the loss does not use {unused.block.name}; freeze its parameters (grad_req "
                 "'null') or leave it out of the network"
             )
-        made.backward()
-        for block in reversed(self._called):
-            block.backward_through_lstms()
+        if self._checks_rows:
+            self._refuse_others_rows(made)
+        self._backward(made)
         rules = [r for b in self._called for r in rules_of(b, len(made), self._layer_of)]
         return rules, made
+
+    def _backward(self, made: mx.nd.NDArray, *, weights: Optional[np.ndarray] = None) -> None:
+        """Differentiate the sum of the losses; weighted ones (U,) can be differentiated again."""
+        is_kept = weights is not None
+        head = None if weights is None else mx.nd.array(weights, ctx=made.context)
+        made.backward(head, retain_graph=is_kept)
+        for block in reversed(self._called):
+            block.backward_through_lstms(is_kept=is_kept)
+
+    def _refuse_others_rows(self, made: mx.nd.NDArray) -> None:
+        """Refuse rows that are not those of the units in their order; see `rows`."""
+        shapes = [(b.block.name, shape) for b in self._called for shape in b.input_shapes()]
+        found = arrangement(shapes, len(made))
+        if found in self._known and not self._moves_rows:
+            return
+        self._backward(made, weights=np.ones(len(made), np.float32))
+        plain = [each for block in self._called for each in block.row_squares()]
+        for weights in weights_apart(len(made)):
+            self._backward(made, weights=weights)
+            weighted = [each for block in self._called for each in block.row_squares()]
+            refuse_others_rows(plain, weighted, weights)
+        self._known.add(found)
 
     def _squares(self, rules: List[AnyRule], num_units: int) -> np.ndarray:
         """Squared norms of each unit and layer, (U, L) float64."""

@@ -15,6 +15,7 @@ from mxnet import autograd, gluon
 
 from edp_mx.dp.accounting.clippings import TAKE_LOOP
 from edp_mx.dp.privacy.ghost import dense, explicit
+from edp_mx.dp.privacy.ghost.rows import squares_of
 from edp_mx.dp.privacy.ghost.segments import Cut
 from edp_mx.errors import UserError
 from edp_mx.runtime import lstm_pass
@@ -124,6 +125,12 @@ class SeenLSTM(NamedTuple):
     gates: np.ndarray
     packing: Packing
 
+    def sequence_squares(self) -> np.ndarray:
+        """Return the squared norms of the gradients of each sequence's gates, (S,)."""
+        count = self.inputs.shape[1]
+        owners, squares = self.packing.owners(count), squares_of(self.gates)  # (P,), (P,)
+        return np.bincount(owners, squares, minlength=count)
+
 
 class _Direction(NamedTuple):
     """The results of the forward pass of one direction. Shapes: states (T, N, H)."""
@@ -174,7 +181,7 @@ class LSTMRun:
         refuse_unused(self.states, self._cut.node.name)
         arriving = to_numpy(self.states.grad)  # (T, N, H), or of both directions
         leaving = np.zeros(self._inputs.shape, np.float32)
-        parts = np.split(arriving, len(self._directions), axis=2)
+        parts, self._gates = np.split(arriving, len(self._directions), axis=2), []
         for (_, weights, packing, memory), part in zip(self._directions, parts):
             gates = lstm_pass.backward(part, weights.h2h, packing, memory)  # (P, 4H)
             packing.add(leaving, gates @ weights.i2h)

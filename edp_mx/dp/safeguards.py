@@ -1,0 +1,56 @@
+"""What is watched while a network of somebody else's is trained."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import random
+from contextlib import contextmanager
+from typing import Dict, Iterator, Mapping
+
+import numpy as np
+from mxnet import gluon
+
+from edp_mx.errors import UserError
+
+
+@contextmanager
+def secret_randomness() -> Iterator[None]:
+    """Have NumPy's and Python's global generators begin at a secret place, and put them back.
+
+    With a seed of the program's, who else is in a batch would decide which random numbers an
+    example gets in its augmentation or in a mask, around the clipping.
+    """
+    states = np.random.get_state(), random.getstate()
+    np.random.seed(np.frombuffer(os.urandom(64), np.uint32))
+    random.seed(os.urandom(64))
+    try:
+        yield
+    finally:
+        np.random.set_state(states[0])
+        random.setstate(states[1])
+
+
+def frozen_digests(network: gluon.Block) -> Dict[str, bytes]:
+    """Return the SHA-256 of each parameter that is not trained."""
+    frozen = (p for p in network.collect_params().values() if p.grad_req == "null")
+    return {p.name: hashlib.sha256(p.data().asnumpy().tobytes()).digest() for p in frozen}
+
+
+def refuse_spoilt(network: gluon.Block, before: Mapping[str, bytes]) -> None:
+    """Refuse to keep a network whose frozen parameters have changed, or whose weights diverged.
+
+    `before` are its `frozen_digests` at the start.
+    """
+    for name, digest in frozen_digests(network).items():
+        if before.get(name, digest) != digest:
+            raise UserError(
+                f"a pass through the network has changed {name}, such as a running mean: that has "
+                "no noise, and no epsilon covers it; take it out of the network and train anew"
+            )
+    for parameter in network.collect_params().values():
+        if not np.isfinite(parameter.data().asnumpy()).all():
+            raise UserError(
+                f"{parameter.name} is no longer finite: the training has diverged; begin anew with "
+                "a smaller learning rate. The last checkpoint is of the epoch before"
+            )
