@@ -36,6 +36,12 @@ EXPLANATION = (
 )
 
 
+OF_OTHERS = (
+    "Runs like those above but for the BERT that they start from, which was pre-trained another "
+    "time: they count in no row above. ΔSER is relative to their own SGD."
+)
+
+
 class Row(NamedTuple):
     """A row of Table 1, for `HEADER`."""
 
@@ -176,3 +182,18 @@ def table1(entries: Mapping[Key, Entry], keys: Sequence[Key], *, has_empty: bool
         for each in families
     ]
     return Part("Table 1", [EXPLANATION], tables=tables, notes=footnotes(notes))
+
+
+def of_other_starts(entries: Mapping[Key, Entry], keys: Sequence[Key]) -> List[Part]:
+    """Return the part on runs from another pre-training, if there are any."""
+    rows = [
+        [name_of(key[1]), METHODS[key[2]].name, in_percent(entry.ser, 2),
+         _change(entry, "ser", None).text, str(len(entry.records))]
+        for key in keys
+        if (entry := entries.get(key))
+    ]  # fmt: skip
+    if not rows:
+        return []
+    header = ("corpus", "method", "SER %", "ΔSER %", "runs")
+    table = PartTable.of_texts("From another pre-training", header, rows)
+    return [Part("Another pre-training", [OF_OTHERS], tables=[table])]

@@ -10,11 +10,11 @@ from edp_mx.reports.report_parts import Part, as_markdown
 from edp_mx.runs.attack_files import AttackRecord
 from edp_mx.runs.file_types import Record
 from experiments.pages.grid_choice import choice_of_settings
-from experiments.pages.table1 import table1
+from experiments.pages.table1 import of_other_starts, table1
 from experiments.pages.table1_about import about
 from experiments.tables.cells import Cell, Request
 from experiments.tables.fill import problems
-from experiments.tables.query import query
+from experiments.tables.query import from_other_starts, query
 
 
 def table1_page(
@@ -35,7 +35,9 @@ def table1_page(
     command = f"Made by `{command_of(request)}`."
     entries = query(known, attacks)
     asked = {key: entry for key, entry in entries.items() if key in keys}
-    parts = [*about(asked), table1(entries, keys), *choice_of_settings(grids, asked)]
+    others = query(from_other_starts(known, asked))
+    parts = [*about(asked), table1(entries, keys), *of_other_starts(others, keys)]
+    parts += choice_of_settings(grids, asked)
     records = [record for entry in asked.values() for record in entry.records]
     lacking = [*problems(cells), *said]
     if lacking:

@@ -207,7 +207,7 @@ def changes_of(page, rows="thepaper'sε|"):
     """ΔSER and ΔMIA, each with its ± and the paper's, and log₁₀ ε: three for each row's name."""
     found = {}
     for said, line in under_headings((ROOT / "results" / f"{page}.md").read_text()):
-        if rows in said:
+        if rows in said and "anotherpre-training" not in said:
             corpus, _, _, _, ser, auc, log10, *_ = (each.strip() for each in line[1:].split("|"))
             name = f"{said[3 : said.index('|')]}, {CORPORA.get(corpus, corpus)}"
             found_in = (CHANGE.match(each) for each in (ser, auc))
