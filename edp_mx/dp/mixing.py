@@ -11,7 +11,7 @@ import mxnet as mx
 import numpy as np
 from mxnet import autograd, gluon
 
-from edp_mx.dp.accounting.clippings import CLIPPINGS, TAKE_LOOP
+from edp_mx.dp.accounting.clippings import CLIPPINGS
 from edp_mx.dp.accounting.release import Release
 from edp_mx.dp.privacy.build_clipping import clipping_for
 from edp_mx.dp.privacy.flat import FlatGradients
@@ -19,6 +19,7 @@ from edp_mx.dp.privacy.ghost.check import refuse_wrong_on
 from edp_mx.dp.privacy.ghost.graph import unfit
 from edp_mx.dp.privacy.layers import try_out
 from edp_mx.dp.privacy.norm_clipping import NormClipping
+from edp_mx.dp.safeguards import library_words
 from edp_mx.dp.unit_losses import seed_dropout
 from edp_mx.errors import UserError
 from edp_mx.runtime.arrays import overwrite
@@ -113,16 +114,17 @@ def clipping_that_fits(
         raise UserError(f'{why}; give make_plan clipping="ghost"', is_shared=True)
     refusal = ""
     try:
-        clipping = clipping_for(
-            kind, release, flat, network, chunk_size=chunk_size, checks_rows=True
-        )
-        if CLIPPINGS[kind].takes_many:
-            tried = tried_of(num_records)
-            with library_words(), away_from_start(network):
-                refuse_mixing(loss_of, batch_of, tried)
-                refuse_wrong_on(
-                    clipping, loss_of, lambda rows: batch_of(tried[rows]), num_records=len(tried)
-                )
+        with library_words():
+            clipping = clipping_for(
+                kind, release, flat, network, chunk_size=chunk_size, checks_rows=True
+            )
+            if CLIPPINGS[kind].takes_many:
+                tried = tried_of(num_records)
+                with away_from_start(network):
+                    refuse_mixing(loss_of, batch_of, tried)
+                    refuse_wrong_on(
+                        clipping, loss_of, lambda r: batch_of(tried[r]), num_records=len(tried)
+                    )
     except UserError as error:
         refusal = str(error)
     except MemoryError:
@@ -133,15 +135,6 @@ def clipping_that_fits(
     if not refusals:
         return clipping, ""
     return clipping_for("loop", release, flat, network, chunk_size=1), refusals[0]
-
-
-@contextmanager
-def library_words() -> Iterator[None]:
-    """Name in errors what `make_plan` takes, in place of keys of a configuration."""
-    try:
-        yield
-    except UserError as error:
-        raise UserError(str(error).replace(TAKE_LOOP, 'give make_plan clipping="loop"')) from error
 
 
 def refuse_state(network: gluon.Block, losses: Sequence[Callable[[], mx.nd.NDArray]]) -> None:

@@ -13,19 +13,19 @@ import numpy as np
 from mxnet import gluon
 from mxnet.gluon.data.dataloader import default_batchify_fn
 
+from edp_mx.dp import safeguards
 from edp_mx.dp.accounting.entries import Entry
 from edp_mx.dp.accounting.guarantee import Guarantee, guarantee
 from edp_mx.dp.accounting.lognumber import exp_of
 from edp_mx.dp.accounting.plan import Plan, refuse_other_sizes
 from edp_mx.dp.given import Drawn, arrays_of, refuse_arguments, refuse_without_items, users_of
-from edp_mx.dp.mixing import clipping_that_fits, library_words, refuse_state, tried_of
+from edp_mx.dp.mixing import clipping_that_fits, refuse_state, tried_of
 from edp_mx.dp.privacy.flat import FlatGradients
 from edp_mx.dp.privacy.layer_scales import scales_by_size, settle_scales
 from edp_mx.dp.privacy.layers import layers_of, refuse_unsafe
 from edp_mx.dp.privacy.mechanism import Mechanism
 from edp_mx.dp.privacy.noise import NoiseStream, refuse_equal
 from edp_mx.dp.privacy.trainer import PrivateTrainer
-from edp_mx.dp.safeguards import frozen_digests, refuse_spoilt, secret_randomness
 from edp_mx.dp.sampling.dealing import deal, refuse_other_deal
 from edp_mx.dp.sampling.draws import Sampler
 from edp_mx.dp.spending import Spending
@@ -142,7 +142,7 @@ class PrivateTraining:
                 logger.warning(said, epoch + 1, self.epsilon)
             for step, draw in enumerate(islice(self._sampler.draws(epoch), steps)):
                 is_last = step + 1 == self.plan.steps_per_epoch
-                with secret_randomness():
+                with safeguards.secret_randomness():
                     self._drawn = PrivateBatch(self._losses.batches(draw), epoch, step, is_last)
                 yield self._drawn
                 if self._drawn is not None:
@@ -170,7 +170,7 @@ class PrivateTraining:
             )
         self._drawn = None
         losses = self._losses(batch.chunks, epoch=batch.epoch, step=batch.step)
-        with library_words(), secret_randomness():
+        with safeguards.library_words(), safeguards.secret_randomness():
             released = self._mechanism.privatise(losses, epoch=batch.epoch)
         self.trainer.step_private(released)
         if batch.is_last:
@@ -197,7 +197,7 @@ class PrivateTraining:
         first = [batch_of(r) for r in np.array_split(tried_of(size), 3) if len(r)]
         refuse_state(self.net, [partial(self._loss_of, batch) for batch in first])
         broadcast_weights(self.net, self._workers)
-        self._frozen = frozen_digests(self.net)
+        self._frozen = safeguards.frozen_digests(self.net)
         flat = FlatGradients(layers_of(self.net))
         scales = self._scales_of(flat)
         tried, workers = (self._loss_of, batch_of, size), self._workers
@@ -272,6 +272,6 @@ class PrivateTraining:
         return tuple(map(Entry.from_dict, self._workers.on_first(read)))
 
     def _keep(self) -> None:
-        refuse_spoilt(self.net, self._frozen)
+        safeguards.refuse_spoilt(self.net, self._frozen)
         save = partial(self._folder.save, self.net, self.trainer)
         self._workers.on_first(lambda: save(epochs=self.epoch, spending=self._spending))

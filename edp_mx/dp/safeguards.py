@@ -11,7 +11,17 @@ from typing import Dict, Iterator, Mapping
 import numpy as np
 from mxnet import gluon
 
+from edp_mx.dp.accounting.clippings import TAKE_LOOP
 from edp_mx.errors import UserError
+
+
+@contextmanager
+def library_words() -> Iterator[None]:
+    """Name in errors what `make_plan` takes, in place of keys of a configuration."""
+    try:
+        yield
+    except UserError as error:
+        raise UserError(str(error).replace(TAKE_LOOP, 'give make_plan clipping="loop"')) from error
 
 
 @contextmanager

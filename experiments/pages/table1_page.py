@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from typing import List, Sequence
+from typing import Iterable, List, Mapping, Sequence
 
 from edp_mx.reports.records_page import environment, summary_of
 from edp_mx.reports.report_parts import Part, as_markdown
@@ -14,7 +14,8 @@ from experiments.pages.table1 import of_other_starts, table1
 from experiments.pages.table1_about import about
 from experiments.tables.cells import Cell, Request
 from experiments.tables.fill import problems
-from experiments.tables.query import from_other_starts, query
+from experiments.tables.methods import method_of
+from experiments.tables.query import Entry, Key, but_for_privacy, query
 
 
 def table1_page(
@@ -45,6 +46,20 @@ def table1_page(
     return as_markdown(
         "The paper's Table 1", f"{command} {summary_of(records)}", [*parts, environment(records)]
     )
+
+
+def from_other_starts(records: Iterable[Record], found: Mapping[Key, Entry]) -> List[Record]:
+    """Return the runs that differ from a row's in nothing but privacy, seed and pre-training."""
+    start, others = "model.checkpoint", []
+    for record in records:
+        entry = found.get((record.family, record.corpus, method_of(record) or ""))
+        if entry is None:
+            continue
+        of_row = entry.records[0]
+        is_other = record.settings.get(start) != of_row.settings.get(start)
+        if is_other and but_for_privacy(record, start) == but_for_privacy(of_row, start):
+            others.append(record)
+    return others
 
 
 def command_of(request: Request) -> str:

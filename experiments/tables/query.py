@@ -167,20 +167,6 @@ def _counted(
     return methods
 
 
-def from_other_starts(records: Iterable[Record], found: Mapping[Key, Entry]) -> List[Record]:
-    """Return the runs that differ from a row's in nothing but privacy, seed and pre-training."""
-    start, others = "model.checkpoint", []
-    for record in records:
-        entry = found.get((record.family, record.corpus, method_of(record) or ""))
-        if entry is None:
-            continue
-        of_row = entry.records[0]
-        is_other = record.settings.get(start) != of_row.settings.get(start)
-        if is_other and but_for_privacy(record, start) == but_for_privacy(of_row, start):
-            others.append(record)
-    return others
-
-
 def but_for_privacy(record: Record, *more: str) -> str:
     """Return the settings of a run without its seed and its privacy, and without some more."""
     left_out = ("privacy.", "training.seed", *more)

@@ -7,8 +7,9 @@ from support.commands import edp_mx
 from support.documentation import ROOT
 
 from edp_mx.runs.records import collect
+from experiments.pages.table1_page import from_other_starts
 from experiments.tables.methods import method_of
-from experiments.tables.query import from_other_starts, query
+from experiments.tables.query import query
 
 
 @pytest.mark.parametrize("page", ["table1", "table1_full_size"])
