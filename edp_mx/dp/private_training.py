@@ -126,7 +126,8 @@ class PrivateTraining:
         if self._dataset is None:
             refuse_without_items(dataset)
             try:
-                self._prepare(dataset)
+                with safeguards.library_words():
+                    self._prepare(dataset)
             except BaseException:
                 self._dataset = None  # a call after the mending begins anew
                 raise
@@ -198,6 +199,7 @@ class PrivateTraining:
         refuse_state(self.net, [partial(self._loss_of, batch) for batch in first])
         broadcast_weights(self.net, self._workers)
         self._frozen = safeguards.frozen_digests(self.net)
+        safeguards.warn_of_another_training(self.net)
         flat = FlatGradients(layers_of(self.net))
         scales = self._scales_of(flat)
         tried, workers = (self._loss_of, batch_of, size), self._workers

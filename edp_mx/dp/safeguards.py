@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import hashlib
+import logging
 import os
 import random
+import re
+import weakref
 from contextlib import contextmanager
 from typing import Dict, Iterator, Mapping
 
@@ -14,6 +17,19 @@ from mxnet import gluon
 from edp_mx.dp.accounting.clippings import TAKE_LOOP
 from edp_mx.errors import UserError
 
+_trained: weakref.WeakSet[gluon.Block] = weakref.WeakSet()  # by trainings of this process
+logger = logging.getLogger(__name__)
+
+
+def warn_of_another_training(network: gluon.Block) -> None:
+    """Warn where another training of this process has had the network."""
+    if network in _trained:
+        logger.warning(
+            "this network was trained before: epsilon counts this training alone. Make its weights "
+            "anew, or add what the other spent (edp-mx budget, on both folders)"
+        )
+    _trained.add(network)
+
 
 @contextmanager
 def library_words() -> Iterator[None]:
@@ -21,7 +37,9 @@ def library_words() -> Iterator[None]:
     try:
         yield
     except UserError as error:
-        raise UserError(str(error).replace(TAKE_LOOP, 'give make_plan clipping="loop"')) from error
+        text = str(error).replace(TAKE_LOOP, 'give make_plan clipping="loop"')
+        text = re.sub(r"\b(?:privacy|training)\.(?=\w)", "", text).replace("utterance", "example")
+        raise UserError(text, is_shared=error.is_shared) from error
 
 
 @contextmanager

@@ -283,3 +283,18 @@ def test_an_epoch_that_is_repeated_is_told(generator, caplog):
         rest = steps(private, dataset)
         next(rest)
     assert f"epoch 1 counts again: epsilon is {private.epsilon:.3g} by its end" in caplog.text
+
+
+def test_a_second_training_of_a_network_is_told(generator, caplog):
+    net, dataset = ready(mlp(), generator), vectors(generator)
+    for times in (0, 1):
+        list(steps(training(net, **whole()), dataset))
+        assert caplog.text.count("this network was trained before") == times
+
+
+def test_errors_speak_of_what_the_library_is_given(generator):
+    private = training(ready(mlp(), generator))
+    few = [vectors(generator)[place] for place in range(2)]
+    one_sentence(
+        "^batch_size: 8 does not lie between 1 and the 2 examples", list, steps(private, few)
+    )
