@@ -198,7 +198,6 @@ class PrivateTraining:
         first = [batch_of(r) for r in np.array_split(tried_of(size), 3) if len(r)]
         refuse_state(self.net, [partial(self._loss_of, batch) for batch in first])
         broadcast_weights(self.net, self._workers)
-        self._frozen = safeguards.frozen_digests(self.net)
         safeguards.warn_of_another_training(self.net)
         flat = FlatGradients(layers_of(self.net))
         scales = self._scales_of(flat)
@@ -229,6 +228,7 @@ class PrivateTraining:
         )
         self._entries = self._entries_by(self._spending.entries)
         self.epoch = self._folder.resume(self.net, self.trainer, self._workers)
+        self._frozen = safeguards.frozen_digests(self.net)
 
     def _scales_of(self, flat: FlatGradients) -> Tuple[float, ...]:
         by_size = self.plan.scales_source == "sqrt_dim"

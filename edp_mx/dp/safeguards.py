@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import logging
 import os
 import random
@@ -15,6 +14,7 @@ import numpy as np
 from mxnet import gluon
 
 from edp_mx.dp.accounting.clippings import TAKE_LOOP
+from edp_mx.dp.privacy.layers import digests_of
 from edp_mx.errors import UserError
 
 _trained: weakref.WeakSet[gluon.Block] = weakref.WeakSet()  # by trainings of this process
@@ -61,8 +61,7 @@ def secret_randomness() -> Iterator[None]:
 
 def frozen_digests(network: gluon.Block) -> Dict[str, bytes]:
     """Return the SHA-256 of each parameter that is not trained."""
-    frozen = (p for p in network.collect_params().values() if p.grad_req == "null")
-    return {p.name: hashlib.sha256(p.data().asnumpy().tobytes()).digest() for p in frozen}
+    return digests_of(p for p in network.collect_params().values() if p.grad_req == "null")
 
 
 def refuse_spoilt(network: gluon.Block, before: Mapping[str, bytes]) -> None:

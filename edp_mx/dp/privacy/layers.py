@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass
-from typing import Callable, Dict, Iterator, List, Sequence, Set, Tuple
+from typing import Callable, Dict, Iterable, Iterator, List, Sequence, Set, Tuple
 
 import mxnet as mx
 import numpy as np
@@ -122,7 +122,7 @@ def try_out(network: gluon.Block, losses: Sequence[Callable[[], mx.nd.NDArray]])
     """
     with autograd.predict_mode():
         losses[0]()
-    before = _digests(network)
+    before = digests_of(network.collect_params().values())
     trainable = [p for p in network.collect_params().values() if p.grad_req != "null"]
     unused = {p.name for p in trainable}
     for loss in losses:
@@ -143,7 +143,7 @@ def try_out(network: gluon.Block, losses: Sequence[Callable[[], mx.nd.NDArray]])
             f"the loss does not use {', '.join(sorted(unused))}: freeze what is not to be trained "
             "(grad_req 'null'), or leave it out of the network"
         )
-    after = _digests(network)
+    after = digests_of(network.collect_params().values())
     for name, parameter in network.collect_params().items():
         if after[name] != before[name]:
             raise UserError(
@@ -154,10 +154,10 @@ def try_out(network: gluon.Block, losses: Sequence[Callable[[], mx.nd.NDArray]])
             parameter.zero_grad()
 
 
-def _digests(network: gluon.Block) -> Dict[str, bytes]:
+def digests_of(parameters: Iterable[gluon.Parameter]) -> Dict[str, bytes]:
+    """Return the SHA-256 of each parameter's values, by its name."""
     mx.nd.waitall()
-    values = network.collect_params().items()
-    return {name: hashlib.sha256(p.data().asnumpy().tobytes()).digest() for name, p in values}
+    return {p.name: hashlib.sha256(p.data().asnumpy().tobytes()).digest() for p in parameters}
 
 
 def _blocks(network: gluon.Block) -> Iterator[gluon.Block]:

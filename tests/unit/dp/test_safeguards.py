@@ -20,13 +20,17 @@ from edp_mx.errors import UserError
 C, WIDTH = 0.5, 4
 
 
-class Doubled(nn.Block):
-    """Reads each batch twice while it trains, the copies below all examples, as R-Drop does."""
+class OfRows(nn.Block):
+    """A body below Python code that arranges its rows."""
 
     def __init__(self):
-        super().__init__(prefix="doubled_")
+        super().__init__(prefix="rows_")
         with self.name_scope():
             self.body = mlp()
+
+
+class Doubled(OfRows):
+    """Reads each batch twice while it trains, the copies below all examples, as R-Drop does."""
 
     def forward(self, x):
         if not autograd.is_training():
@@ -35,13 +39,8 @@ class Doubled(nn.Block):
         return (first + second) / 2
 
 
-class Windows(nn.Block):
+class Windows(OfRows):
     """Reads long examples in windows, all examples' first windows above all second ones."""
-
-    def __init__(self):
-        super().__init__(prefix="windows_")
-        with self.name_scope():
-            self.body = mlp()
 
     def forward(self, x):
         count = x.shape[1] // WIDTH
@@ -49,13 +48,8 @@ class Windows(nn.Block):
         return self.body(rows).reshape((count, len(x), -1)).mean(axis=0)
 
 
-class Sorted(nn.Block):
+class Sorted(OfRows):
     """Reads the examples in the order of their first number, and returns them in their own."""
-
-    def __init__(self):
-        super().__init__(prefix="sorted_")
-        with self.name_scope():
-            self.body = mlp()
 
     def forward(self, x):
         order = x[:, 0].asnumpy().argsort(kind="stable")
@@ -229,6 +223,16 @@ def test_a_frozen_parameter_that_changes_later_is_not_kept(generator, tmp_path):
     one_sentence("changed kept_mean", list, steps(private, vectors(generator)))
     found = np.load(tmp_path / "checkpoint.npz")
     assert private.epoch > 1 and not found["weights/kept_mean"].any()
+
+
+def test_a_frozen_part_that_a_start_draws_anew_is_the_checkpoint_s(generator, tmp_path):
+    for epochs in (1, 1):
+        net = ready(Kept(late=True), generator)
+        net.frozen.set_data(nd.array(generator.normal(size=4)))
+        private = training(net, **whole(epochs=2), folder=tmp_path)
+        for batch in private.batches(vectors(np.random.default_rng(0)), epochs=epochs):
+            private.step(batch)
+    assert private.epoch == 2
 
 
 def test_weights_that_diverged_are_not_kept(generator, tmp_path):

@@ -18,6 +18,7 @@ from edp_mx.dp.privacy.flat import FlatGradients
 from edp_mx.dp.privacy.ghost.block import ProbedBlock
 from edp_mx.dp.privacy.ghost.graph import unfit
 from edp_mx.dp.privacy.ghost.rows import (
+    Squares,
     arrangement,
     moves_rows,
     refuse_others_rows,
@@ -116,9 +117,16 @@ class GhostClipping(NormClipping):
                 f"the loss does not use {unused.block.name}; freeze its parameters (grad_req "
                 "'null') or leave it out of the network"
             )
-        if self._checks_rows:
-            self._refuse_others_rows(made)
+        new = self._new_arrangement(len(made))
+        weighted = []
+        for weights in weights_apart(len(made)) if new else ():
+            self._backward(made, weights=weights)
+            weighted.append((weights, self._row_squares()))
         self._backward(made)
+        for weights, squares in weighted:
+            refuse_others_rows(self._row_squares(), squares, weights)
+        if new:
+            self._known.add(new)
         rules = [r for b in self._called for r in rules_of(b, len(made), self._layer_of)]
         return rules, made
 
@@ -130,19 +138,16 @@ class GhostClipping(NormClipping):
         for block in reversed(self._called):
             block.backward_through_lstms(is_kept=is_kept)
 
-    def _refuse_others_rows(self, made: mx.nd.NDArray) -> None:
-        """Refuse rows that are not those of the units in their order; see `rows`."""
+    def _new_arrangement(self, num_units: int) -> Optional[Hashable]:
+        """Return the arrangement of the last run's rows if they are to be checked; see `rows`."""
+        if not self._checks_rows:
+            return None
         shapes = [(b.block.name, shape) for b in self._called for shape in b.input_shapes()]
-        found = arrangement(shapes, len(made))
-        if found in self._known and not self._moves_rows:
-            return
-        self._backward(made, weights=np.ones(len(made), np.float32))
-        plain = [each for block in self._called for each in block.row_squares()]
-        for weights in weights_apart(len(made)):
-            self._backward(made, weights=weights)
-            weighted = [each for block in self._called for each in block.row_squares()]
-            refuse_others_rows(plain, weighted, weights)
-        self._known.add(found)
+        found = arrangement(shapes, num_units)
+        return found if self._moves_rows or found not in self._known else None
+
+    def _row_squares(self) -> List[Squares]:
+        return [each for block in self._called for each in block.row_squares()]
 
     def _squares(self, rules: List[AnyRule], num_units: int) -> np.ndarray:
         """Squared norms of each unit and layer, (U, L) float64."""
