@@ -14,14 +14,30 @@ from edp_mx.errors import UserError
 
 
 def refuse_arguments(
-    net: Any, plan: Any, optimizer: Any, settings: Dict[str, Any], *, chunk_size: Any, seed: Any
+    net: Any,
+    loss: Any,
+    plan: Any,
+    optimizer: Any,
+    settings: Dict[str, Any],
+    *,
+    chunk_size: Any,
+    seed: Any,
 ) -> None:
     """Refuse arguments of another kind than `PrivateTraining` takes.
 
-    Of an optimizer, a name that MXNet does not know, and settings that it does not have.
+    Of a loss, parameters of its own; of an optimizer, a name that MXNet does not know, and settings
+    that it does not have.
     """
     if not isinstance(net, gluon.Block):
         raise UserError(f"net is a {type(net).__name__}: give a network of Gluon, a gluon.Block")
+    if isinstance(loss, gluon.Block):
+        of_net = {id(each) for each in net.collect_params().values()}
+        for name, each in loss.collect_params().items():
+            if each.grad_req != "null" and id(each) not in of_net:
+                raise UserError(
+                    f"{name} is a parameter of the loss, which would not be trained: make it one "
+                    'of the network, or freeze it (grad_req "null")'
+                )
     if not isinstance(plan, Plan):
         raise UserError(f"plan is a {type(plan).__name__}: give what make_plan returns")
     for name, value, least in (("chunk_size", chunk_size, 1), ("seed", seed, 0)):

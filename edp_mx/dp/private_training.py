@@ -92,7 +92,7 @@ class PrivateTraining:
         max_examples_per_user: Optional[int] = None,
     ) -> None:
         named = (optimizer, dict(optimizer_params or {}))
-        refuse_arguments(net, plan, *named, chunk_size=chunk_size, seed=seed)
+        refuse_arguments(net, loss, plan, *named, chunk_size=chunk_size, seed=seed)
         release = plan.release
         if release is None or plan.seed_is_fixed or plan.private_inputs:
             raise UserError("this plan is of a run of edp-mx; take one from make_plan")

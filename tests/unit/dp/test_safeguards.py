@@ -6,7 +6,7 @@ import random
 import mxnet as mx
 import numpy as np
 import pytest
-from mxnet import autograd, nd
+from mxnet import autograd, gluon, nd
 from mxnet.gluon import nn
 from support.own_networks import N, mlp, ready, training, vectors, weights_of
 from support.refusals import one_sentence
@@ -274,6 +274,41 @@ def test_a_budget_that_ends_within_an_epoch_leaves_the_weights_of_its_end(genera
     again = training(ready(mlp(), generator), folder=tmp_path, **given)
     assert not list(steps(again, dataset)) and again.epsilon == private.epsilon
     assert (weights_of(again.net) == weights_of(private.net)).all()
+
+
+class Branching(gluon.HybridBlock):
+    """Adds something to its scores while it trains, as a margin or an auxiliary head does."""
+
+    def __init__(self):
+        super().__init__(prefix="branching_")
+        with self.name_scope():
+            self.body = mlp()
+            self.aside = nn.Dense(3)
+
+    def hybrid_forward(self, F, x):
+        if autograd.is_training():
+            return self.body(x) + self.aside(x)
+        return self.body(x) + 0 * self.aside(x)
+
+
+def test_a_branch_of_training_alone_is_what_is_trained(generator):
+    dataset, net = vectors(generator), ready(Branching(), generator)
+    net(nd.zeros((1, WIDTH)))
+    start = net.aside.weight.data().asnumpy()
+    list(steps(training(net, **whole()), dataset))
+    assert np.abs(net.aside.weight.data().asnumpy() - start).max() > 1e-3
+
+
+def test_a_loss_with_parameters_of_its_own_is_refused(generator):
+    class Scaled(gluon.loss.SoftmaxCrossEntropyLoss):
+        def __init__(self, net=None):
+            super().__init__(prefix="scaled_")
+            with self.name_scope():
+                self.scores = nn.Dense(3) if net is None else net
+
+    net = ready(mlp(), generator)
+    one_sentence("scaled_dense0_weight is a parameter of the loss", training, net, loss=Scaled())
+    training(net, loss=Scaled(net))
 
 
 def test_an_epoch_that_is_repeated_is_told(generator, caplog):

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Callable, Dict, List, Mapping, Optional, Sequence, Tuple
 
 import mxnet as mx
-from mxnet import gluon
+from mxnet import autograd, gluon
 from mxnet.ndarray import CachedOp
 
 from edp_mx.dp.accounting.clippings import TAKE_LOOP
@@ -63,7 +63,8 @@ class Graph:
         names = tuple(f"{block.name}.{name}" for name in _inputs_of(block, num_inputs))
         self.input_names = names
         variables = [mx.sym.var(name) for name in self.input_names]
-        outputs = type(block).forward(block, *variables)
+        with autograd.train_mode():  # of a branch by `autograd.is_training()`, the steps' own
+            outputs = type(block).forward(block, *variables)
         self.is_single = isinstance(outputs, mx.sym.Symbol)
         group = mx.sym.Group([outputs] if self.is_single else list(outputs))
         written = json.loads(group.tojson())
