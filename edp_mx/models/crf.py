@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import List, Tuple
+from typing import List, Optional, Tuple
 
 import mxnet as mx
 import numpy as np
@@ -36,11 +36,15 @@ class CRF(gluon.Block):
     So only MXNet's own operators are recorded: no Python callback can deadlock the engine, and head
     gradients, `grad_req="add"` and views of a flat array work as everywhere.
 
+    Args:
+        given: scores that are not trained and come on top, such as those that rule moves out.
+
     Source: Lafferty et al. 2001; as the slot layer, Ma & Hovy 2016, section 2.3.
     """
 
-    def __init__(self, num_tags: int, **block: str) -> None:
+    def __init__(self, num_tags: int, given: Optional[Chain] = None, **block: str) -> None:
         super().__init__(**block)
+        self._given = given or (0.0, 0.0, 0.0)
         with self.name_scope():
             self.scores = ChainScores(num_tags, prefix="")
 
@@ -54,9 +58,10 @@ class CRF(gluon.Block):
         return max(1, 4 * MOST_MOVES // self.num_tags**2)
 
     def chain(self) -> Chain:
-        """Return the present scores as float64 NumPy arrays."""
+        """Return the present scores as float64 NumPy arrays, with the given ones."""
         parameters = (self.scores.transitions, self.scores.start, self.scores.end)
-        return Chain(*(parameter.data().asnumpy().astype(np.float64) for parameter in parameters))
+        present = (parameter.data().asnumpy().astype(np.float64) for parameter in parameters)
+        return Chain(*map(np.add, present, self._given))
 
     def forward(self, emissions: mx.nd.NDArray, tags: np.ndarray, lengths: np.ndarray):
         """Return the negative log-likelihood of the true tags, one value per example.
@@ -91,11 +96,13 @@ class CRF(gluon.Block):
 class SlotHead(gluon.Block):
     """Tag scores (N, T, K) from token states (N, T, H), and the CRF over them."""
 
-    def __init__(self, input_size: int, num_slots: int, **block: str) -> None:
+    def __init__(
+        self, input_size: int, num_slots: int, given: Optional[Chain] = None, **block: str
+    ) -> None:
         super().__init__(**block)
         with self.name_scope():
             self.dense = nn.Dense(num_slots, flatten=False, in_units=input_size, prefix="dense_")
-            self.crf = CRF(num_slots, prefix="crf_")
+            self.crf = CRF(num_slots, given, prefix="crf_")
 
     def forward(self, states):
         return self.dense(states)

@@ -39,6 +39,8 @@ class ModelConfig(Settings):
         intents: how the intent is read; pooled: from one vector of the utterance.
         intent_weight: of the intent's loss beside the slots', which is longer by the tokens: where
             each gradient is clipped, the longer part takes most of C.
+        slot_moves: which slot tags may follow one another: any, or bio (an I- tag only goes on with
+            its own slot), so that a CRF with much noise need not learn that.
     """
 
     family: str = ""
@@ -47,6 +49,7 @@ class ModelConfig(Settings):
     heads: str = setting("drawn", one_of=("drawn", "names"))
     intents: str = setting("pooled", one_of=("pooled",))
     intent_weight: float = setting(1.0, above=0, at_most=MOST_NORM)
+    slot_moves: str = setting("any", one_of=("any", "bio"))
 
     @property
     def written_around(self) -> Optional[str]:

@@ -61,16 +61,12 @@ class Recipe(NamedTuple):
 
 _FINE_TUNING = "configs/model/bert_fine_tuning.yaml"
 _BERT = Recipe(
-    "The heads of a BERT", (_FINE_TUNING, "configs/recipe/heads.yaml"), 1 / 3, (110, 110)
+    "The heads of a BERT", (_FINE_TUNING, "configs/recipe/heads.yaml"), 1 / 3, (220, 220)
 )
 RECIPES = {
     "bert": _BERT,
     "encoder": _BERT._replace(
         what="The heads of a public encoder", files=(_FINE_TUNING, "configs/recipe/encoder.yaml")
-    ),
-    "encoder_text": _BERT._replace(
-        what="The head of a public encoder",
-        files=(_FINE_TUNING, "configs/recipe/encoder_text.yaml"),
     ),
     "clc": Recipe(
         "A small CLC", ("configs/model/clc.yaml", "configs/recipe/clc.yaml"), 1 / 4, (60, 20)
@@ -155,7 +151,7 @@ class FirstConfig:
     @property
     def recipe(self) -> Recipe:
         if self.start and self.start.num_layers:
-            return RECIPES["encoder" if self.task.has_slots else "encoder_text"]
+            return RECIPES["encoder"]
         return RECIPES[self.family]
 
     @property

@@ -78,12 +78,12 @@ def test_the_recipe(pretrained):
 def test_the_recipe_of_a_public_encoder(pretrained, corpora):
     """On slots and intents, and on the texts of two corpora as they are published."""
     execute("rm -rf checkpoints && edp-mx checkpoint fetch minilm", pretrained)
-    layers = {"snips": "snips_bert.yaml configs/recipe/encoder"}
-    layers |= {name: f"classification/{name}.yaml configs/recipe/encoder_text"
-               for name in ("clinc150", "banking77")}  # fmt: skip
-    for name, files in layers.items():
+    configs = {"snips": "snips_bert"}
+    configs |= {name: f"classification/{name}" for name in ("clinc150", "banking77")}
+    for name, config in configs.items():
         own = f"--set data.path={corpora / name} data.size=600" if name != "snips" else ""
-        execute(f"edp-mx train configs/{files}.yaml --run runs/e_{name} {own}", pretrained)
+        layers = f"configs/{config}.yaml configs/recipe/encoder.yaml"
+        execute(f"edp-mx train {layers} --run runs/e_{name} {own}", pretrained)
         privacy = read(pretrained / "runs" / f"e_{name}", "privacy")
         assert 7.5 < (privacy["holds"]["epsilon"] or privacy["holds_if"]["epsilon"]) <= 8
         assert any("all-MiniLM-L6-v2 at 1110a24, Apache-2.0" in s for s in privacy["declarations"])

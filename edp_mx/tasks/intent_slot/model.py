@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Dict, Iterable, Iterator, Sequence, Tuple
+from typing import Dict, Iterable, Iterator, Optional, Sequence, Tuple
 
 import mxnet as mx
 import numpy as np
@@ -12,7 +12,7 @@ from mxnet.gluon import nn
 from edp_mx.data.batching import Batch
 from edp_mx.data.utterance import Utterance
 from edp_mx.data.vocabulary import Vocabulary
-from edp_mx.metrics.spans import balanced, spans_of
+from edp_mx.metrics.spans import balanced, spans_of, split_tag
 from edp_mx.models.crf import SlotHead
 from edp_mx.models.encoder import Encoder
 from edp_mx.models.forward_backward import Chain
@@ -21,6 +21,25 @@ from edp_mx.models.viterbi import best_tags
 from edp_mx.tasks.confidence import Confidence
 from edp_mx.tasks.intent_slot.task import Understanding, Understood, fit_length
 from edp_mx.tasks.model import Outputs, TaskModel, cross_entropy, probabilities
+
+
+RULED_OUT = -1e4  # the score of a move that no other score makes up for
+
+
+def bio_moves(tags: Sequence[str]) -> Chain:
+    """Return scores of a chain over K tags that let an I- tag only go on with its own slot.
+
+    Example:
+        >>> moves, start, _ = bio_moves(["O", "B-to", "I-to", "B-at"])
+        >>> print((moves == 0).astype(int)[:, 2], (start == 0).astype(int))
+        [0 1 1 0] [1 1 0 1]
+    """
+    named = [split_tag(tag) for tag in tags]
+    opens = np.array([prefix != "I" for prefix, _ in named])  # (K,)
+    slots = np.array([name for _, name in named])
+    goes_on = slots[:, None] == slots  # (K from, K to); O's name is no slot's
+    moves, start = (np.where(may, 0.0, RULED_OUT) for may in (opens | goes_on, opens))
+    return Chain(moves, start, np.zeros(len(tags)))
 
 
 class IntentSlotModel(TaskModel):
@@ -40,12 +59,21 @@ class IntentSlotModel(TaskModel):
 
     @classmethod
     def upon_labels(
-        cls, encoder: Encoder, *, num_slots: int, num_intents: int, intent_weight: float = 1.0
+        cls,
+        encoder: Encoder,
+        *,
+        num_slots: int,
+        num_intents: int,
+        intent_weight: float = 1.0,
+        moves: Optional[Chain] = None,
     ) -> IntentSlotModel:
-        """Put heads for so many tags and intents upon an encoder, without values."""
+        """Put heads for so many tags and intents upon an encoder, without values.
+
+        `moves` are given scores of the CRF, such as `bio_moves` has.
+        """
         size = encoder.output_size
         intent = nn.Dense(num_intents, in_units=encoder.num_pooled * size, prefix="intent_dense_")
-        slot = SlotHead(size, num_slots, prefix="slot_")
+        slot = SlotHead(size, num_slots, moves, prefix="slot_")
         return cls(encoder, intent, slot, intent_weight=intent_weight)
 
     @property

@@ -88,13 +88,14 @@ class IntentSlot(LabellingTask):
     def build(
         self, encoder: Encoder, vocabulary: Vocabulary, config: ModelConfig
     ) -> IntentSlotModel:
-        from edp_mx.tasks.intent_slot.model import IntentSlotModel
+        from edp_mx.tasks.intent_slot.model import IntentSlotModel, bio_moves
 
         return IntentSlotModel.upon_labels(
             encoder,
             num_slots=len(vocabulary.slots),
             num_intents=len(vocabulary.intents),
             intent_weight=config.intent_weight,
+            moves=bio_moves(vocabulary.slots) if config.slot_moves == "bio" else None,
         )
 
     def fill(self, hypotheses: List[Utterance], guess: Understood, vocabulary: Vocabulary) -> None:
