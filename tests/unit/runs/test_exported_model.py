@@ -37,7 +37,8 @@ def pair(request, tmp_path_factory):
     """A run, and the folder that it was exported to."""
     family, task = request.param
     folder = tmp_path_factory.mktemp("pair")
-    trained = drawn_run(folder / "run", family, "data.tokenizer=punctuation", task=task)
+    moves = f"model.slot_moves={'bio' if family == 'bert' else 'any'}"
+    trained = drawn_run(folder / "run", family, "data.tokenizer=punctuation", moves, task=task)
     write_onnx(trained, folder / "out")
     return trained, folder / "out"
 
