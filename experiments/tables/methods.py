@@ -96,7 +96,7 @@ def _recipe(configs: Path, corpus: str, family: str) -> Tuple[Path, Dict[str, An
     if own.is_file():
         return own, {}
     if family == "bert":
-        return folder / "heads.yaml", {"model.start_from": f"runs/warm_bert_for_{corpus}"}
+        return folder / "own_bert.yaml", {"model.start_from": f"runs/warm_bert_for_{corpus}"}
     if corpus in STANDINS:
         return folder / "clc_few.yaml", {"model.start_from": f"runs/warm_for_{corpus}"}
     vectors = {"data.embeddings.path": f"vectors/for_{corpus}.vec.gz"}

@@ -31,8 +31,8 @@ def bio_moves(tags: Sequence[str]) -> Chain:
 
     Example:
         >>> moves, start, _ = bio_moves(["O", "B-to", "I-to", "B-at"])
-        >>> print((moves == 0).astype(int)[:, 2], (start == 0).astype(int))
-        [0 1 1 0] [1 1 0 1]
+        >>> (moves[:, 2] == 0).tolist(), (start == 0).tolist()
+        ([False, True, True, False], [True, True, False, True])
     """
     named = [split_tag(tag) for tag in tags]
     opens = np.array([prefix != "I" for prefix, _ in named])  # (K,)
