@@ -150,14 +150,12 @@ class FirstConfig:
 
     @property
     def recipe(self) -> Recipe:
-        if self.start and self.start.num_layers:
-            return RECIPES["encoder"]
-        return RECIPES[self.family]
+        return RECIPES["encoder" if self.start and self.start.num_layers else self.family]
 
     @property
     def token_layer(self) -> Optional[int]:
-        """The middle layer of a checkpoint, for a task with slots."""
-        layers = self.start.num_layers if self.start and self.task.has_slots else None
+        """The middle layer of a checkpoint."""
+        layers = self.start.num_layers if self.start else None
         return layers and max(1, layers // 2)
 
     @property

@@ -22,7 +22,6 @@ from edp_mx.tasks.confidence import Confidence
 from edp_mx.tasks.intent_slot.task import Understanding, Understood, fit_length
 from edp_mx.tasks.model import Outputs, TaskModel, cross_entropy, probabilities
 
-
 RULED_OUT = -1e4  # the score of a move that no other score makes up for
 
 

@@ -197,7 +197,7 @@ def test_a_checkpoint_brings_its_own_sizes(mine, tmp_path):
         assert (model.start_from, model.heads, model.token_layer) == (str(folder), "drawn", 1)
     init("mine.jsonl", "--start-from", folder, "--force", "--task", "classification")
     model = load_config("mine.yaml").model
-    assert (model.features, model.token_layer, model.hidden_size) == ("mean", None, 24)
+    assert (model.features, model.token_layer, model.hidden_size) == ("mean", 1, 24)
 
 
 def test_own_parts_other_folders_and_names_of_public_corpora(mine, tmp_path):
