@@ -41,7 +41,7 @@ def test_the_page_says_what_its_numbers_are(monkeypatch):
     monkeypatch.chdir(ROOT)
     page = planned()
     for said in ("yours may differ", "START_FROM: a public",
-                 "Expect SER ", "nlu_eval_warm_", "nlu_eval (64 intents and 54 slots)",
+                 "Expect SER ", "nlu_eval_warm_bio_epsilon_3", "nlu_eval (64 intents and 54 slots)",
                  "is only what the record states"):  # fmt: skip
         assert said in " ".join(page.split()), said
     ((low, high),) = re.findall(r"SER (\d+) to (\d+) %", page)
