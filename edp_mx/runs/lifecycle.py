@@ -63,8 +63,9 @@ class RunRequest:
 
     def create(self, config: Any, *, num_workers: int = 1) -> RunDirectory:
         """Create the run directory, on rank 0; one that a failed start left is made anew."""
-        directory = RunDirectory.choose(f"{config.name}{self.suffix}", self.runs)
-        if self.run_directory:
+        if not self.run_directory:
+            directory = RunDirectory.choose(f"{config.name}{self.suffix}", self.runs)
+        else:
             directory = RunDirectory(Path(self.run_directory))
             if not any(overlap(each, directory.path) for each in self.configs):
                 make_way(directory)

@@ -46,11 +46,12 @@ class RunDirectory:
 
     @classmethod
     def choose(cls, name: str, parent: Path) -> RunDirectory:
-        """Return a new folder below `parent`, named after the run and the time."""
+        """Make a new folder below `parent`, named after the run and the time, and return it."""
         stamp = time.strftime("%Y%m%d-%H%M%S")
         for suffix in ["", *(f"-{i}" for i in range(2, 1000))]:
             path = parent / f"{name}-{stamp}{suffix}"
-            if not path.exists():
+            with suppress(FileExistsError):  # another process may take it at the same moment
+                path.mkdir(mode=0o700, parents=True)
                 return cls(path)
         raise UserError(f"{parent} holds a thousand runs of this second; name a folder with --run")
 

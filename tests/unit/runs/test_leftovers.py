@@ -1,5 +1,7 @@
 """What a killed process leaves is cleared, and a run stays where it belongs."""
 
+from concurrent.futures import ThreadPoolExecutor
+
 import pytest
 from support.cli import run
 from support.commands import QUICKSTART
@@ -15,6 +17,12 @@ def test_a_name_stays_below_the_folder_of_runs(name, tmp_path):
     with pytest.raises(UserError, match="name must be short and without /, since it begins"):
         load_config(QUICKSTART, {"name": name})
     assert RunDirectory.choose("mine..2", tmp_path).path.parent == tmp_path
+
+
+def test_trainings_that_begin_in_the_same_instant_have_folders_of_their_own(tmp_path):
+    with ThreadPoolExecutor(16) as pool:
+        chosen = [pool.submit(RunDirectory.choose, "mine", tmp_path) for _ in range(64)]
+    assert len({each.result().path for each in chosen}) == 64
 
 
 def test_a_run_that_is_resumed_clears_half_written_files(tmp_path):
