@@ -15,7 +15,8 @@ from edp_mx.runs.record import run_id
 from edp_mx.runs.record_files import name_of, read_lines
 
 PAGES = ("README", "docs/index", "docs/recipe", "docs/without-encoder", "docs/attacks", "docs/bert",
-         "docs/own-corpus", "docs/generation", "docs/tables")  # fmt: skip
+         "docs/own-corpus", "docs/generation", "docs/tables", "docs/tasks", "docs/mechanisms",
+         "docs/export", "docs/sweeps", "docs/security")  # fmt: skip
 RUNS, ATTACKS = (
     list(read_lines(ROOT / "results" / f"{name}.jsonl")) for name in ("runs", "attacks")
 )
