@@ -7,7 +7,6 @@ from functools import lru_cache, partial
 from typing import Any, Callable, Dict, List, Optional, Tuple
 
 from edp_mx.dp.accounting.bound import Bound
-from edp_mx.dp.accounting.calibrate import PlannedSteps, calibrate_poisson, calibrate_rf
 from edp_mx.dp.accounting.choices import NEIGHBOURS
 from edp_mx.dp.accounting.events import Composition
 from edp_mx.dp.accounting.lognumber import LogNumber, log_of
@@ -30,7 +29,7 @@ class Accountant:
             events, inf where a multiplier is 0. Refuses the events of another sampler.
         is_bound: whether its ε holds; False for accountants that are shown for comparison only.
         neighbours: those for which it has a pair of distributions.
-        calibrate: the z₀ of planned steps, in closed form or by a search of its own.
+        alone: log ε without the other numbers, where that takes less time.
         is_gaussian: all that it counts is one Gaussian mechanism of that ρ, neither less nor more.
         said: a description in words, where it is the paper's.
     """
@@ -41,7 +40,7 @@ class Accountant:
     logs: Callable[[Composition, float], Dict[str, float]]
     is_bound: bool = True
     neighbours: Tuple[str, ...] = NEIGHBOURS
-    calibrate: Optional[Callable[[PlannedSteps], float]] = None
+    alone: Optional[Callable[[Composition, float], float]] = None
     is_gaussian: bool = False
     said: str = ""
 
@@ -50,6 +49,12 @@ class Accountant:
         logs = self.logs(composition, delta)
         numbers: Dict[str, Any] = {name: LogNumber(log) for name, log in logs.items()}
         return Bound(self.name, self.conversion, **numbers)
+
+    def log_epsilon(self, composition: Composition, delta: float) -> float:
+        """Return log ε at δ, −inf for 0."""
+        if self.alone is not None:
+            return self.alone(composition, delta)
+        return self.logs(composition, delta)["epsilon"]
 
 
 def _rf(composition: Composition, delta: float, conversion: str) -> Dict[str, float]:
@@ -91,9 +96,7 @@ def _paper_rs(composition: Composition, delta: float) -> Dict[str, float]:
 ACCOUNTANTS: Dict[str, Accountant] = {
     accountant.name: accountant
     for accountant in (
-        Accountant(
-            "rf_exact", "shuffle", "exact", _rf_exact, calibrate=calibrate_rf, is_gaussian=True
-        ),
+        Accountant("rf_exact", "shuffle", "exact", _rf_exact, is_gaussian=True),
         Accountant("rf_renyi", "shuffle", "renyi", partial(_rf, conversion="renyi")),
         Accountant("rf_zcdp", "shuffle", "simple", partial(_rf, conversion="simple")),
         Accountant(
@@ -101,7 +104,7 @@ ACCOUNTANTS: Dict[str, Accountant] = {
             "poisson",
             "upper end of an interval",
             _poisson_pld,
-            calibrate=partial(calibrate_poisson, epsilon_of=upper_epsilon_poisson_pld),
+            alone=lambda steps, delta: log_of(upper_epsilon_poisson_pld(steps, delta=delta)),
         ),
         Accountant(
             "poisson_rdp",

@@ -47,7 +47,7 @@ def test_what_is_registered_is_in_the_tables(monkeypatch, holds):
 
 
 def test_one_that_is_claimed_is_calibrated_for_and_explained_without_another_line(monkeypatch):
-    """It has no closed form of z₀, and claims no limits of a Gaussian."""
+    """It claims no limits of a Gaussian."""
 
     def twice_as_much(composition, delta):
         logs = ACCOUNTANTS["rf_exact"].logs(composition, delta)

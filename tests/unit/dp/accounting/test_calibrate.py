@@ -14,95 +14,89 @@ from support.made_ledgers import plan_with, poisson_plan
 from support.refusals import one_sentence
 
 from edp_mx.dp.accounting import target
-from edp_mx.dp.accounting.calibrate import (
-    PlannedSteps,
-    calibrate_poisson,
-    calibrate_rf,
-    solve_multiplier,
-)
 from edp_mx.dp.accounting.counting import count_what_holds, least_noise_multiplier
 from edp_mx.dp.accounting.coverage import RESOLUTION
 from edp_mx.dp.accounting.decay import Decay
-from edp_mx.dp.accounting.events import Composition, Event
-from edp_mx.dp.accounting.pld.interval import upper_epsilon_poisson_pld
 from edp_mx.dp.accounting.target import calibrated
-from edp_mx.errors import UserError
 
-SHUFFLED = {"target_epsilon": 2.0, "delta": 1e-5, "decay": Decay("linear", 0.1), "epochs": 2}
-POISSON = {**SHUFFLED, "steps_per_epoch": 10, "sample_rate": 0.1}
-
-
-def by_closed_form(**steps):
-    return calibrate_rf(PlannedSteps(**steps))
+DECAYING = {"decay": Decay("linear", 0.1), "epochs": 2, "delta": 1e-5}
+ZERO_OUT = {"adjacency": "zero_out", "unit": "utterance"}
 
 
-def by_search(**steps):
-    return calibrate_poisson(PlannedSteps(**steps), epsilon_of=upper_epsilon_poisson_pld)
+def drawn(release=ZERO_OUT, **changes):
+    """Of 2 epochs of 10 steps, q = 0.1."""
+    steps = {**DECAYING, "steps_per_epoch": 10, "num_records": None, **changes}
+    return poisson_plan({"sample_rate": 0.1, **release}, **steps)
 
 
 def arguments_of(inputs):
     """Of a golden case."""
     decay = Decay(inputs["decay"], inputs["tau"])
-    shared = {"target_epsilon": inputs["eps"], "decay": decay}
-    return {**shared, **{name: inputs[name] for name in ("delta", "epochs")}}
+    return {
+        "decay": decay,
+        "num_records": None,
+        **{name: inputs[name] for name in ("delta", "epochs")},
+    }
 
 
 @pytest.mark.parametrize("case", cases("calibrate_rf"), ids=lambda case: case["id"])
 def test_golden_values_of_shuffled_epochs(case):
-    found = by_closed_form(**arguments_of(case["inputs"]))
+    inputs = case["inputs"]
+    found = target._multiplier(plan_with(**arguments_of(inputs)), inputs["eps"])
     assert found == pytest.approx(case["expected"]["z0_exact"], rel=case["rtol"])
 
 
 @pytest.mark.parametrize("case", cases("calibrate_poisson_pld"), ids=lambda case: case["id"])
 def test_golden_values_of_poisson_steps(case):
     inputs = case["inputs"]
-    found = by_search(
-        **arguments_of(inputs), steps_per_epoch=inputs["steps_per_epoch"], sample_rate=inputs["q"]
+    steps = {**arguments_of(inputs), "steps_per_epoch": inputs["steps_per_epoch"]}
+    found = target._multiplier(
+        drawn({**ZERO_OUT, "sample_rate": inputs["q"]}, **steps), inputs["eps"]
     )
     assert found == pytest.approx(case["expected"]["z0"], rel=case["rtol"])
 
 
 @pytest.mark.parametrize(
-    "target, neighbours",
-    [(0.05, "zero_out"), (200.0, "zero_out"), (2.0, "replace_one"), (2.0, "replace_in_mean")],
-)
-def test_poisson_steps_meet_the_target_and_do_not_exceed_it(target, neighbours):
-    z = by_search(**{**POISSON, "target_epsilon": target}, neighbours=neighbours)
-
-    def epsilon(multiplier):
-        noise = [POISSON["decay"].noise_multiplier_at(multiplier, t) for t in range(2)]
-        steps = Composition(neighbours, [Event("poisson", z_t, 10, 0.1) for z_t in noise])
-        return upper_epsilon_poisson_pld(steps, delta=1e-5)
-
-    assert epsilon(z) <= target
-    assert epsilon(z * (1 - 2e-5)) > target
+    "wanted, adjacency, unit",
+    [(0.05, "zero_out", "utterance"), (200.0, "zero_out", "utterance"),
+     (2.0, "replace_one", "utterance"), (2.0, "replace_one", "micro_batch")],
+)  # fmt: skip
+def test_poisson_steps_meet_the_target_and_do_not_exceed_it(wanted, adjacency, unit):
+    plan = drawn({"adjacency": adjacency, "unit": unit})
+    found = calibrated(plan, target_epsilon=wanted)
+    assert epsilon_of(found) <= wanted
+    assert epsilon_of(found.with_noise_multiplier(found.noise_multiplier * (1 - 2e-5))) > wanted
 
 
 def test_full_batches_are_the_closed_form():
-    found = by_search(**{**POISSON, "sample_rate": 1.0, "steps_per_epoch": 1, "epochs": 6})
-    assert found == pytest.approx(by_closed_form(**{**SHUFFLED, "epochs": 6}), rel=1e-5)
+    whole = drawn({**ZERO_OUT, "sample_rate": 1.0}, steps_per_epoch=1, epochs=6)
+    shuffled = plan_with(**{**DECAYING, "epochs": 6})
+    found, exact = (calibrated(each, target_epsilon=2.0) for each in (whole, shuffled))
+    assert found.noise_multiplier == pytest.approx(exact.noise_multiplier, rel=1e-5)
 
 
-@pytest.mark.parametrize("epsilon", [1e9, 1e-9])
-def test_a_target_out_of_reach_says_so(epsilon):
-    with pytest.raises(UserError, match="no noise multiplier"):
-        solve_multiplier(lambda z: epsilon, target_epsilon=1.0)
-
-
-def test_a_target_beyond_doubles_says_so():
-    with pytest.raises(UserError, match="decay rate"):
-        by_closed_form(**{**SHUFFLED, "decay": Decay("exponential", 10.0), "epochs": 1000})
+@pytest.mark.parametrize("plan", [
+    plan_with(decay=Decay("exponential", 10.0), epochs=1000),
+    plan_with(delta=1.0, num_records=None),
+], ids=["too much", "next to none"])  # fmt: skip
+def test_a_target_that_no_double_meets_says_what_to_change(plan):
+    said = one_sentence("no noise multiplier", calibrated, plan, target_epsilon=1.0)
+    assert "delta, the epochs, the sample rate or the decay rate" in said
 
 
 @pytest.mark.parametrize("field, value", [
     ("target_epsilon", 0.0), ("target_epsilon", math.inf), ("target_epsilon", math.nan),
-    ("delta", 0.0), ("delta", 1.0), ("epochs", 0), ("steps_per_epoch", 0), ("sample_rate", 0.0),
-    ("neighbours", "add_remove"),
+    ("epochs", 0), ("steps_per_epoch", 0), ("sample_rate", 0.0),
 ])  # fmt: skip
 def test_impossible_targets_are_refused_by_name(field, value):
-    one_sentence(field, by_search, **{**POISSON, field: value})
-    if field in SHUFFLED:
-        one_sentence(field, by_closed_form, **{**SHUFFLED, field: value})
+    wanted = value if field == "target_epsilon" else 2.0
+    release = {"sample_rate": value} if field == "sample_rate" else {}
+    changes = {field: value} if field in ("epochs", "steps_per_epoch") else {}
+    one_sentence(
+        field, calibrated, drawn({**ZERO_OUT, **release}, **changes), target_epsilon=wanted
+    )
+    if not release:
+        one_sentence(field, calibrated, plan_with(**changes), target_epsilon=wanted)
 
 
 DECAYS = [Decay(), Decay("linear", 0.2), Decay("exponential", 0.05)]
