@@ -10,7 +10,9 @@ import numpy as np
 from edp_mx.data.config import PUBLIC_CORPORA
 from edp_mx.dp.accounting.choices import PAPER_INTERNAL, PAPER_PUBLIC, check_delta
 from edp_mx.dp.accounting.decay import Decay
+from edp_mx.dp.accounting.events import Event
 from edp_mx.dp.accounting.lognumber import log_of
+from edp_mx.dp.accounting.zcdp import log_rho_of
 from experiments.tables.paper import DECAY_RATES, TABLE_1
 
 SMALLEST, LARGEST = 1e-6, 1.0  # the z₀ that the paper searched
@@ -79,5 +81,6 @@ def noise_multiplier_for(log10_epsilon: float, decay: Decay, *, corpus: str, epo
     Source: eDP-SGD, section 4; docs/privacy.md, section 4.
     """
     log_rho = log_rho_simple(log10_epsilon * math.log(10), delta_of(corpus))
-    log_z = 0.5 * (decay.log_inverse_square_sum(epochs) - math.log(2) - log_rho)
+    planned = log_rho_of(Event("shuffle", decay.factor(t)) for t in range(epochs))  # at z₀ = 1
+    log_z = 0.5 * (planned - log_rho)
     return float(f"{math.exp(log_z):.3g}")

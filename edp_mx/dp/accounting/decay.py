@@ -5,8 +5,6 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-import numpy as np
-
 from edp_mx.dp.accounting.choices import check_choice
 from edp_mx.errors import UserError
 from edp_mx.runtime.limits import MOST_DECAY
@@ -55,8 +53,3 @@ class Decay:
     def noise_multiplier_at(self, noise_multiplier: float, epoch: int) -> float:
         """Return z_t = z₀ d(t)."""
         return noise_multiplier * self.factor(epoch)
-
-    def log_inverse_square_sum(self, epochs: int) -> float:
-        """Return log Σ d(t)⁻² over T epochs, also where d(t)⁻² overflows; −inf for none."""
-        logs = [-2 * self.log_factor(t) for t in range(epochs)]
-        return float(np.logaddexp.reduce(logs)) if logs else -math.inf

@@ -36,7 +36,7 @@ def rho_of(case):
     inputs = case["inputs"]
     decay = Decay(inputs["decay"], inputs["tau"])
     assert inputs["t0"] == 0
-    return decay.log_inverse_square_sum(inputs["epochs"]) - math.log(2 * inputs["z0"] ** 2)
+    return log_rho(inputs["z0"] * decay.factor(t) for t in range(inputs["epochs"]))
 
 
 def log_rho(multipliers):
