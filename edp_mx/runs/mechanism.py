@@ -17,10 +17,14 @@ from edp_mx.dp.privacy.build_clipping import clipping_for
 from edp_mx.dp.privacy.clipping import Unclipped
 from edp_mx.dp.privacy.flat import FlatGradients
 from edp_mx.dp.privacy.ghost.check import refuse_wrong_on
-from edp_mx.dp.privacy.layer_scales import scales_by_norm, scales_by_size, settle_scales
+from edp_mx.dp.privacy.layer_scales import (
+    scales_by_norm,
+    scales_by_release,
+    scales_by_size,
+    settle_scales,
+)
 from edp_mx.dp.privacy.mechanism import AnyMechanism, Mechanism, WithoutPrivacy
 from edp_mx.dp.privacy.noise import NoiseStream, refuse_equal
-from edp_mx.dp.privacy.released_scales import scales_by_release
 from edp_mx.dp.sampling.draws import Sampler
 from edp_mx.dp.spending import Spending
 from edp_mx.dp.unit_losses import seed_dropout

@@ -23,10 +23,16 @@ from edp_mx.dp.accounting.plan import Plan
 from edp_mx.dp.accounting.release import Release
 from edp_mx.dp.accounting.zcdp import log_epsilon_exact, log_rho_of
 from edp_mx.dp.privacy.flat import FlatGradients
-from edp_mx.dp.privacy.layer_scales import FLOOR, scales_by_norm, scales_by_size, settle_scales
+from edp_mx.dp.privacy.layer_scales import (
+    FLOOR,
+    clipped,
+    scales_by_norm,
+    scales_by_release,
+    scales_by_size,
+    settle_scales,
+)
 from edp_mx.dp.privacy.layers import layers_of
 from edp_mx.dp.privacy.noise import NoiseStream
-from edp_mx.dp.privacy.released_scales import clipped, scales_by_release
 from edp_mx.dp.sampling.dealing import deal
 from edp_mx.dp.sampling.draws import MicroBatches
 from edp_mx.dp.sampling.poisson import PoissonShard
