@@ -10,7 +10,7 @@ from support.documentation import ROOT, blocks
 from edp_mx.data.readers import read_utterances
 from edp_mx.data.readers.columns_config import ColumnsConfig
 from edp_mx.errors import UserError
-from edp_mx.tasks.causal_lm.written import split_reply
+from edp_mx.tasks.causal_lm.task import split_reply
 
 PAGE = ROOT / "docs" / "generation.md"
 ROWS = [

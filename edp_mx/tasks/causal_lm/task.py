@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Dict, Tuple
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Callable, Dict, List, Sequence, Tuple
 
-from edp_mx.data.utterance import REPLY, SEPARATOR
+from edp_mx.data.text import write_json_lines
+from edp_mx.data.utterance import REPLY, SEPARATOR, Utterance
 from edp_mx.errors import UserError
+from edp_mx.metrics.generation import GenerationScores, group_references, score_generated
 from edp_mx.tasks.causal_lm.scores import score_frequencies, score_pieces
-from edp_mx.tasks.causal_lm.written import write_replies
 from edp_mx.tasks.piece_guessing import PERPLEXITY, PieceGuessing
 from edp_mx.tasks.task import Metric
 
@@ -45,7 +47,6 @@ class CausalLanguageModelling(PieceGuessing):
     metrics = (PERPLEXITY, Metric("piece_accuracy", "pieces guessed", "guessed"))
     add_up = staticmethod(score_pieces)
     by_frequency = staticmethod(score_frequencies)
-    score_written = staticmethod(write_replies)
 
     def build(self, encoder: Encoder, vocabulary: Vocabulary, config: ModelConfig) -> CausalLM:
         from edp_mx.models.trained_parts import PARTS
@@ -64,6 +65,55 @@ class CausalLanguageModelling(PieceGuessing):
                 f"has no heads; set it to {', '.join(parts[:-1])} or {parts[-1]}"
             )
         return CausalLM(scorer, vocabulary.tokenizer)
+
+    def score_written(
+        self,
+        references: Sequence[Utterance],
+        ask: Callable[[Sequence[Sequence[str]]], Sequence[Any]],
+        *,
+        most: int,
+        out: Path,
+    ) -> GenerationScores:
+        """See `Task`: the replies to distinct prompts, spread evenly over all of them.
+
+        Each is a JSON line of `out`, with the prompt, the text and the references.
+
+        Raises:
+            UserError: an utterance has no `<|reply|>`, or a library is missing.
+        """
+        sides = [split_reply(one.tokens) for one in references]
+        prompts, replies = ([" ".join(side) for side in both] for both in zip(*sides))
+        grouped = _spread(group_references(prompts, replies), most)
+        answers = ask([[*prompt.split(" "), REPLY] for prompt in grouped])
+        texts = [" ".join(answer.text.split()) for answer in answers]
+        write_json_lines(
+            out,
+            (
+                {"prompt": prompt, "text": text, "references": wanted}
+                for (prompt, wanted), text in zip(grouped.items(), texts)
+            ),
+        )
+        return score_generated(grouped, texts)
+
+
+def split_reply(tokens: Sequence[str]) -> Tuple[Sequence[str], Sequence[str]]:
+    """Return the tokens before and after the first `<|reply|>`; refuse an utterance without."""
+    if REPLY not in tokens:
+        start = " ".join(tokens[:8])
+        raise UserError(
+            f'the utterance "{start}" has no token {REPLY} between a prompt and a reply; name the '
+            "columns of both by data.columns.prompt and data.columns.reply"
+        )
+    at = list(tokens).index(REPLY)
+    return tokens[:at], tokens[at + 1 :]
+
+
+def _spread(references: Dict[str, List[str]], most: int) -> Dict[str, List[str]]:
+    """Return so many prompts, evenly spaced."""
+    items: List[Tuple[str, List[str]]] = list(references.items())
+    if not 0 < most < len(items):
+        return references
+    return dict(items[i * len(items) // most] for i in range(most))
 
 
 CAUSAL_LM = CausalLanguageModelling()

@@ -14,7 +14,7 @@ from edp_mx.data.readers import read_utterances
 from edp_mx.data.synthetic import make_utterances
 from edp_mx.metrics.quoted_values import missing_values, quoted_values
 from edp_mx.metrics.spans import spans_of
-from edp_mx.tasks.causal_lm.written import split_reply
+from edp_mx.tasks.causal_lm.task import split_reply
 
 
 @pytest.fixture

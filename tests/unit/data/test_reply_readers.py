@@ -15,7 +15,7 @@ from edp_mx.data.readers import read_utterances, stream_utterances
 from edp_mx.data.readers.columns_config import NONE, ColumnsConfig
 from edp_mx.data.utterance import REPLY
 from edp_mx.metrics.quoted_values import missing_values, quoted_values
-from edp_mx.tasks.causal_lm.written import split_reply
+from edp_mx.tasks.causal_lm.task import split_reply
 
 
 def sides(utterances):
