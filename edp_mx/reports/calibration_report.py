@@ -15,7 +15,7 @@ from edp_mx.dp.accounting.counting import count_as_published, count_what_holds
 from edp_mx.dp.accounting.coverage import TAKEN_AS_PUBLIC
 from edp_mx.dp.accounting.plan import Plan
 from edp_mx.dp.accounting.release import Release
-from edp_mx.dp.accounting.remarks import SMALL_LAST_NOISE
+from edp_mx.dp.accounting.remarks import warnings_of
 from edp_mx.reports.table import render_table
 from edp_mx.runtime.console_text import count_of
 
@@ -77,7 +77,7 @@ class CalibrationReport:
             **variants[variant],
             "assumes": TAKEN_AS_PUBLIC,
             "variants": variants,
-            "warnings": _warnings(self.plan),
+            "warnings": list(warnings_of(self.plan)),
         }
 
     def lines(self) -> List[str]:
@@ -112,7 +112,7 @@ class CalibrationReport:
             f"{self.holds.accountant}",
             *compared,
             f"assumed: {TAKEN_AS_PUBLIC}",
-            *(f"note: {warning}" for warning in _warnings(plan)),
+            *(f"note: {warning}" for warning in warnings_of(plan)),
         ]
 
 
@@ -133,14 +133,3 @@ def rounded_up(value: float) -> str:
     """
     context = decimal.Context(prec=DIGITS, rounding=decimal.ROUND_CEILING)
     return f"{float(context.create_decimal_from_float(value)):.{DIGITS}g}"
-
-
-def _warnings(plan: Plan) -> List[str]:
-    """Warn of a decay that spends nearly all of ε at the end."""
-    fall = -plan.decay.log_factor(max(plan.epochs - 1, 0))
-    if fall <= math.log(SMALL_LAST_NOISE):
-        return []
-    return [
-        f"the noise of the last epoch is {math.exp(min(fall, 700)):.3g} times smaller than that of "
-        "the first, so nearly all of epsilon is spent at the end; lower the decay rate"
-    ]
