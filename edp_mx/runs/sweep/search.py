@@ -15,12 +15,11 @@ from edp_mx.runs.interrupted import has_begun
 from edp_mx.runs.record import record_of, records_like
 from edp_mx.runs.records import collect
 from edp_mx.runs.run_directory import RunDirectory
-from edp_mx.runs.sweep.attempts import Attempts
 from edp_mx.runs.sweep.budget import Budget, locked
 from edp_mx.runs.sweep.config import Places, SweepConfig
 from edp_mx.runs.sweep.processes import Ended, train_all
 from edp_mx.runs.sweep.study import Study, error_of
-from edp_mx.runs.sweep.trial import Trial, folder_of
+from edp_mx.runs.sweep.trial import Attempts, Trial, folder_of
 from edp_mx.runtime.console_text import count_of
 from edp_mx.runtime.yaml_tree import read_layers
 

@@ -16,8 +16,7 @@ from edp_mx.runs.measurements import granted
 from edp_mx.runs.record import run_id
 from edp_mx.runs.recount import recount
 from edp_mx.runs.run_directory import RunDirectory
-from edp_mx.runs.sweep.attempts import Attempts
-from edp_mx.runs.sweep.trial import Trial
+from edp_mx.runs.sweep.trial import Attempts, Trial
 
 
 class Total(NamedTuple):

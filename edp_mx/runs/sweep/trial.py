@@ -1,4 +1,4 @@
-"""One trial of a sweep: its settings and its outcome."""
+"""One trial of a sweep: its settings, its outcome, and the attempts at it."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from edp_mx.runs.interrupted import has_begun, make_way
 from edp_mx.runs.record import settings_hash, settings_of
 from edp_mx.runs.run_directory import RunDirectory
 from edp_mx.runs.sweep.config import Places, Values, overrides_of
+from edp_mx.runtime.files import write_text
 from edp_mx.runtime.structured import NotOfKind
 from edp_mx.tasks.intent_slot.task import INTENT_SLOT
 from edp_mx.tasks.registry import TASKS
@@ -103,6 +104,30 @@ class Trial:
     def is_open(self) -> bool:
         """Whether it is still to be trained."""
         return not self.records and self.error is None
+
+
+class Attempts:
+    """The names of run directories in `attempts.txt`: one that is removed still counts in ε."""
+
+    def __init__(self, folder: Path) -> None:
+        self._path = folder / "attempts.txt"
+
+    def names(self) -> List[str]:
+        """Return each name once, the oldest first."""
+        if not self._path.exists():
+            return []
+        return list(dict.fromkeys(self._path.read_text("utf-8").split()))
+
+    def note(self, run: RunDirectory) -> None:
+        """Note an attempt, before it begins."""
+        self._write([*self.names(), run.path.name])
+
+    def forget(self, run: RunDirectory) -> None:
+        """Forget an attempt that has ended before it had begun."""
+        self._write([name for name in self.names() if name != run.path.name])
+
+    def _write(self, names: List[str]) -> None:
+        write_text(self._path, "".join(f"{name}\n" for name in names))
 
 
 def folder_of(trial: Trial, folder: Path, *, noted: Collection[str] = ()) -> RunDirectory:
