@@ -10,9 +10,8 @@ import numpy as np
 
 from edp_mx.errors import UserError
 from edp_mx.runs.attack_files import AttackOutcome, AttackRecord, RocCurves
-from edp_mx.runs.epoch_columns import rounded
 from edp_mx.runs.file_types import Record
-from edp_mx.runs.record import record_of, run_id
+from edp_mx.runs.record import record_of, rounded, run_id
 from edp_mx.runs.record_files import (
     ATTACKS,
     RUNS,

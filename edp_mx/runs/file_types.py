@@ -168,7 +168,7 @@ class Record(AsRead):
         n: records of the training part, mostly utterances.
         corpus_files: a keyed hash of a corpus of one's own.
         settings: those that differ from their defaults, by dotted key, also old ones.
-        by_epoch: columns, from `runs.epoch_columns`.
+        by_epoch: columns, from `record.by_epoch`.
         labels: how many the model tells apart; None if unknown.
         written: the scores of texts that it wrote, or of answers above a threshold, with the
             settings by which it gave them.

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any, Dict, Iterable, Iterator, Mapping, Option
 
 from edp_mx.data.fingerprint import is_same, keyed
 from edp_mx.data.origin import ORIGIN
-from edp_mx.runs.epoch_columns import by_epoch
 from edp_mx.runs.file_types import (
     Environment,
     Machine,
@@ -34,6 +33,8 @@ from edp_mx.tasks.task import Task
 if TYPE_CHECKING:
     from edp_mx.config import ExperimentConfig
 
+_Columns = Dict[str, Tuple[Optional[float], ...]]
+
 RECORDS = Path("results")  # the folder where records are kept
 # Raise it with every change that alters what the same settings give, a changed default included:
 # records of an older version then answer for no run of this one.
@@ -45,6 +46,8 @@ _BOUNDS = ("as_published", "holds", "holds_if")
 # Fields that may be counted anew, or that older versions lack: they identify no run.
 ADDED = ("by_epoch", "labels", "written")  # by later versions, or later in the life of a run
 _RETOLD = (*_BOUNDS, END, "delta", "n", *ADDED)
+KEPT_EPOCHS = 60  # of a run, in its record
+_BY_EPOCH = ("noise_multiplier", "clipped_fraction", "processor_seconds")  # beside loss and score
 
 
 def settings_of(config: ExperimentConfig) -> Dict[str, Any]:
@@ -154,6 +157,29 @@ def _of_privacy(privacy: Privacy) -> Dict[str, Any]:
         "n": privacy.num_examples,
         END: privacy.ledger_end,
     }
+
+
+def by_epoch(rows: Sequence[Mapping[str, Any]], task: Task) -> _Columns:
+    """Return a record's columns of the lines of `metrics.jsonl`: `epoch`, from 1, and others.
+
+    Of a longer run, `KEPT_EPOCHS` epochs are kept, the first and the last among them.
+    """
+    count = min(len(rows), KEPT_EPOCHS)
+    places = [round(i * (len(rows) - 1) / max(1, count - 1)) for i in range(count)]
+    score = task.metric.key
+    kept = {key: (key, 1.0) for key in ("loss", score, *_BY_EPOCH)}  # name and divisor
+    kept[score] = (f"validation_{score}", task.metric.factor)
+    columns: _Columns = {"epoch": tuple(place + 1 for place in places)}
+    for key, (name, divisor) in kept.items():
+        values = [rows[place].get(key) for place in places]
+        if any(value is not None for value in values):
+            columns[name] = tuple(None if v is None else rounded(v / divisor) for v in values)
+    return columns
+
+
+def rounded(value: float) -> float:
+    """Return a number with four digits."""
+    return float(f"{value:.4g}")
 
 
 def record_of(run: RunDirectory) -> Record:

@@ -14,9 +14,8 @@ from edp_mx.config import load_config
 from edp_mx.reports.run_list import list_runs
 from edp_mx.runs import record as records
 from edp_mx.runs.attack_records import collect_attacks, keep_whole
-from edp_mx.runs.epoch_columns import by_epoch
 from edp_mx.runs.file_types import Record
-from edp_mx.runs.record import records_like, run_id, settings_hash, settings_of
+from edp_mx.runs.record import by_epoch, records_like, run_id, settings_hash, settings_of
 from edp_mx.runs.record_files import put_attacks, put_runs, read_lines
 from edp_mx.runs.records import collect, select
 from edp_mx.runs.run_directory import RunDirectory
