@@ -12,10 +12,10 @@ from edp_mx.dp.accounting.guarantee import Guarantee
 from edp_mx.dp.accounting.ledger_account import LedgerAccount
 from edp_mx.dp.accounting.lognumber import LogNumber
 from edp_mx.dp.accounting.release import Release
+from edp_mx.dp.accounting.tradeoff import FPRS, Limits, limits_of
 from edp_mx.dp.accounting.zcdp import log_epsilon_exact
 from edp_mx.reports.improvements import improvements
 from edp_mx.reports.ledger_report import say_at_other_deltas
-from edp_mx.reports.membership_limits import FPRS, Limits, limits_of
 from edp_mx.reports.table import render_table
 from edp_mx.runtime.console_text import lines_of
 

@@ -14,7 +14,7 @@ from edp_mx.dp.accounting.guarantee import guarantee
 from edp_mx.dp.accounting.plan import Plan
 from edp_mx.dp.accounting.pld.interval import epsilon_poisson_pld
 from edp_mx.dp.accounting.target import calibrated
-from edp_mx.reports.membership_limits import limits_of
+from edp_mx.dp.accounting.tradeoff import limits_of
 from edp_mx.reports.plan_report import plan_as_json, plan_as_lines
 
 
