@@ -62,6 +62,15 @@ class EncodedCorpus:
         """How many utterances lost some tokens at their beginning."""
         return 0 if self.skips is None else int(np.count_nonzero(self.skips))
 
+    @property
+    def num_without_prompt(self) -> int:
+        """How many utterances lost all of a prompt to the reply behind it."""
+        if self.skips is None:
+            return 0
+        first = self.columns.tokens[self.columns.offsets[self.rows] + self.skips]  # (U,)
+        is_reply = np.array([name == REPLY for name in self.columns.token_names])
+        return int((is_reply[first] & (self.skips > 0)).sum())
+
     def batch(self, indices: Indices) -> Batch:
         """Return the utterances at `indices`, padded to the longest of them."""
         index = np.asarray(indices, dtype=np.int64)
@@ -147,9 +156,10 @@ def _skips(
         if isinstance(table, PieceTable):
             before = np.concatenate([[0], np.cumsum(table.counts[found])])  # (n + 1,)
             fits &= before[begins + spoken][owner] - before[:-1] <= table.room
-        at = spoken.astype(np.int64) * is_continued  # (rows,), where the prompt of each ends
-        hits = np.flatnonzero(np.isin(found, reply))[::-1]  # the first one of each is written last
-        at[owner[hits]] = place[hits]
+        at = spoken.astype(np.int64) * is_continued  # (rows,), up to where each may lose tokens
+        if not is_continued:  # only those of its prompt
+            hits = np.flatnonzero(np.isin(found, reply))[::-1]  # the first of each comes last
+            at[owner[hits]] = place[hits]
         skips[chunk] = np.minimum(np.bincount(owner, ~fits, len(spoken)), at)
         columns.release_pages()
     return skips if skips.any() else None

@@ -235,6 +235,14 @@ def encode_part(
             part,
             ", or for a reply behind it" if is_continued else "",
         )
+    if encoded.num_without_prompt:
+        logger.warning(
+            "%d of %d %s utterances have a reply that leaves no room for a word of its prompt: "
+            "raise data.max_tokens or data.max_pieces, or shorten the replies",
+            encoded.num_without_prompt,
+            len(encoded),
+            part,
+        )
     return encoded
 
 

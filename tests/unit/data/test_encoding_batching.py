@@ -214,7 +214,7 @@ def test_a_prompt_loses_its_beginning_and_never_the_reply_s(sizes, max_tokens, r
 
 
 @pytest.mark.parametrize(("max_tokens", "room"), [(3, 99), (99, 4), (9, 99)])
-@pytest.mark.parametrize("end", [(), (REPLY,)])
+@pytest.mark.parametrize("end", [(), (REPLY,), (REPLY, *["ab"] * 9, "abab")])
 def test_a_text_to_continue_keeps_its_end(max_tokens, room, end):
     tokens = ("aba", "ab", "abab", "ab", "aba", *end)
     encoded = encode([plain(tokens)], vocabulary_of([plain(tokens)]), max_tokens=max_tokens,
@@ -226,6 +226,14 @@ def test_a_text_to_continue_keeps_its_end(max_tokens, room, end):
     assert (skipped, encoded.lengths[0]) == (len(tokens) - kept, kept)
     assert encoded.num_begun_later == (skipped > 0)
     assert not encoded.num_cut
+
+
+def test_a_prompt_that_is_lost_to_its_reply_is_counted():
+    corpus = [plain(("a",) * prompt + (REPLY,) + ("b",) * reply)
+              for prompt, reply in ((2, 1), (2, 2), (2, 3), (1, 9))]  # fmt: skip
+    encoded = encode(corpus, vocabulary_of(corpus), max_tokens=4)
+    assert (encoded.num_begun_later, encoded.num_without_prompt) == (3, 2)
+    assert encode(corpus, vocabulary_of(corpus)).num_without_prompt == 0
 
 
 def plain(tokens):
