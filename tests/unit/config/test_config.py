@@ -305,3 +305,10 @@ def test_the_pre_training_makes_the_bert_that_is_fine_tuned():
     assert config.task == "masked_lm" and config.privacy.mechanism == "none"
     fine_tuned = load_config(CONFIGS / "atis_bert.yaml", ["model.checkpoint=null"])
     assert config.model == fine_tuned.model
+
+
+def test_what_a_private_gpt2_starts_from_has_another_corpus_in_name():
+    """Else its report says that the start was trained on the private corpus, by name."""
+    folder = CONFIGS / "causal_lm"
+    names = {each.stem: load_config(each).data.corpus for each in folder.glob("*.yaml")}
+    assert len(names) == 3 and len(set(names.values())) == 3
