@@ -15,6 +15,7 @@ from jinja2 import Environment, StrictUndefined
 from edp_mx.config import load_config
 from edp_mx.data.config import PUBLIC_CORPORA, DataConfig, SplitConfig
 from edp_mx.data.corpus import Corpus, load_corpus
+from edp_mx.data.encoding import MAX_PIECES
 from edp_mx.data.readers import has_own_split
 from edp_mx.data.readers.columns_config import ColumnsConfig
 from edp_mx.data.splits import PARTS
@@ -27,7 +28,7 @@ from edp_mx.models.checkpoints.huggingface import CONFIG
 from edp_mx.models.registry import family_in
 from edp_mx.runs.run_directory import RunDirectory
 from edp_mx.runtime.progress import Progress, no_progress
-from edp_mx.runtime.yaml_tree import quoted
+from edp_mx.runtime.yaml_tree import quoted, read_layers
 from edp_mx.tasks.task import Task
 
 _TEMPLATE = Path(__file__).with_name("first_config.yaml.jinja")
@@ -85,11 +86,12 @@ RECIPES = {
 
 @dataclass(frozen=True)
 class Start:
-    """The start of a model, as `model.start_from` names it; a checkpoint has so many layers."""
+    """The start of a model, as `model.start_from` names it, with the sizes of a checkpoint."""
 
     folder: Path
     family: str
     num_layers: Optional[int] = None
+    max_positions: Optional[int] = None
 
     @classmethod
     def of(cls, folder: Path, corpus: Path) -> Start:
@@ -104,7 +106,8 @@ class Start:
                 assert family.read_settings is not None
                 sizes = family.read_settings(checkpoint / CONFIG)
                 is_bert = family.name == "bert"  # of whose layers one is read
-                return cls(checkpoint, family.name, sizes["num_layers"] if is_bert else None)
+                layers = sizes["num_layers"] if is_bert else None
+                return cls(checkpoint, family.name, layers, sizes["max_positions"])
         config = load_config(RunDirectory.trained(folder).config)
         theirs = config.data.path
         if theirs is not None and Path(theirs).resolve() == corpus.resolve():
@@ -157,6 +160,14 @@ class FirstConfig:
         """The middle layer of a checkpoint."""
         layers = self.start.num_layers if self.start else None
         return layers and max(1, layers // 2)
+
+    @property
+    def max_pieces(self) -> Optional[int]:
+        """The positions of a checkpoint, where the recipe would read more pieces."""
+        most = self.start.max_positions if self.start else None
+        settings, _ = read_layers([Path(file) for file in self.recipe.files])
+        wanted = settings.get("data", {}).get("max_pieces", MAX_PIECES)
+        return most if most and most < wanted else None
 
     @property
     def batch_size(self) -> int:

@@ -345,6 +345,14 @@ def test_prompts_with_replies_are_for_a_language_model(replies):
     assert load_config("replies.yaml").privacy.unit == "user"
 
 
+@pytest.mark.parametrize(("positions", "read"), [(60, 60), (100, 100), (1024, 100)])
+def test_no_more_pieces_are_read_than_a_checkpoint_has_positions(replies, positions, read):
+    gpt2.write_folder(Path("public") / "model", settings={"n_positions": positions})
+    init(*replies)
+    assert load_config("replies.yaml").data.max_pieces == read
+    assert ("max_pieces" in Path("replies.yaml").read_text()) == (positions < 100)
+
+
 def test_a_language_model_needs_a_gpt2_and_no_labels(replies):
     table, *start = replies
     assert "starts from a public GPT-2: name it by --start-from" in init(table, code=2)
