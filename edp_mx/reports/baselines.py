@@ -21,10 +21,14 @@ WITHOUT_PRIVACY = (
 )
 WITH_PRIVACY = (
     "See whether it learns without privacy (configs/recipe/without_privacy.yaml). If it does, the "
-    "noise hides what there is to learn: start from public utterances (docs/recipe.md), take "
-    "larger batches, more epochs or more utterances, or a larger epsilon; `edp-mx plan` says what "
-    "to expect."
+    "noise hides what there is to learn: start from public {start}, take larger batches, more "
+    "epochs or more utterances, or a larger epsilon{end}."
 )
+_WITH_LABELS = {
+    "start": "utterances (docs/recipe.md)",
+    "end": "; `edp-mx plan` says what to expect",
+}
+_TEXT_ALONE = {"start": "text (docs/generation.md)", "end": ""}  # of which no plan knows
 
 
 def describe_baseline(baseline: Mapping[str, Any], task: Task = INTENT_SLOT) -> str:
@@ -57,7 +61,8 @@ def verdict(
     if shortfall is None:
         return []
     means = shortfall.means if mechanism else "the model is of no use here"
-    next_step = {None: "", "none": f" {WITHOUT_PRIVACY}"}.get(mechanism, f" {WITH_PRIVACY}")
+    private = WITH_PRIVACY.format(**(_WITH_LABELS if task.has_labels else _TEXT_ALONE))
+    next_step = {None: "", "none": f" {WITHOUT_PRIVACY}"}.get(mechanism, f" {private}")
     return lines_of(f"{shortfall.found}: {means}.{next_step}")
 
 

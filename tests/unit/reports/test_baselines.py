@@ -9,6 +9,7 @@ from edp_mx.reports.baselines import unknown_labels, verdict
 from edp_mx.reports.summary import compare
 from edp_mx.runs.recount import recount
 from edp_mx.runs.run_directory import RunDirectory
+from edp_mx.tasks.causal_lm.task import CAUSAL_LM
 
 BASELINE = {"intent": "inform", "ser": 0.77, "intent_accuracy": 0.23, "slot_f1": 0.0}
 BELOW = 'Intent accuracy 9.07 % is below always answering "inform" (23.00 %): '
@@ -34,6 +35,15 @@ def test_what_is_no_better_is_said(scored, mechanism, said):
     lines = verdict(scored, BASELINE, mechanism=mechanism)
     assert " ".join(lines).startswith(said) and bool(lines) == bool(said)
     assert max(map(len, lines), default=0) <= 80
+
+
+def test_a_language_model_is_sent_to_its_own_page():
+    lines = verdict({"perplexity": 9.0}, {"perplexity": 8.0}, CAUSAL_LM, mechanism="dp_sgd")
+    assert "start from public text (docs/generation.md), take" in " ".join(lines)
+    assert "edp-mx plan" not in " ".join(lines)
+    private = " ".join(verdict(scores(0.1), BASELINE, mechanism="dp_sgd"))
+    assert "utterances (docs/recipe.md), take" in private
+    assert private.endswith("a larger epsilon; `edp-mx plan` says what to expect.")
 
 
 def test_where_all_have_one_intent_there_is_none_to_learn():
