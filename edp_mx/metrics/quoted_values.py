@@ -11,7 +11,7 @@ from edp_mx.runtime.json_text import NotJSON, parse_json
 
 NOT_SAID = frozenset(("true", "false", "yes", "no", "none", "dontcare"))
 _VALUE = r'"(?:[^"\\]|\\.)*"'
-_VALUES = re.compile(rf"= ({_VALUE}(?:, {_VALUE})*)")
+_VALUES = re.compile(rf"= ?({_VALUE}(?:, ?{_VALUE})*)")
 _ONE_VALUE = re.compile(_VALUE)
 
 

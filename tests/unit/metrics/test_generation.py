@@ -164,6 +164,7 @@ def test_a_value_is_said_whole_in_any_case():
     assert missing_values('a = "1"', "11 or 1st") == ["1"]
     assert missing_values('a = "12.5"', "12.50, then 1275") == ["12.5"]
     assert missing_values('user: I said "no" to "x"', "well") == []
+    assert quoted_values('a="x";b= "y","z",c ="1=2"') == ["x", "y", "z", "1=2"]
     prompts = ['a = "x"; b = "y"', "c = yes", 'd = "x"']
     scores = score_generated({prompt: ["a"] for prompt in prompts}, ["x", "no", "the x."])
     assert (scores.values, scores.missing_values) == (3, 1)
