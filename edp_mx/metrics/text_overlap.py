@@ -6,6 +6,7 @@ import re
 from collections import Counter
 from importlib import import_module
 from typing import Any, List, Sequence
+from unicodedata import category
 
 from edp_mx.errors import UserError
 
@@ -51,13 +52,31 @@ def rouge_l(references: References, hypotheses: Sequence[str]) -> float:
     """Return the mean F1 of the longest common subsequence with the nearest reference, a ratio.
 
     Source: Lin 2004, by rouge-score: words in lower case, without stemming.
+    Departs: rouge-score knows the letters a to z alone, so that no other alphabet has a word.
     """
-    scorer = imported("rouge_score.rouge_scorer").RougeScorer(["rougeL"])
+    scorer = imported("rouge_score.rouge_scorer").RougeScorer(["rougeL"], tokenizer=_Words())
     scores = [
         scorer.score_multi(texts, hypothesis)["rougeL"].fmeasure
         for texts, hypothesis in zip(references, hypotheses)
     ]
     return float(sum(scores) / len(scores))
+
+
+class _Words:
+    """The words of rouge-score in any alphabet: letters and digits, and the marks on them."""
+
+    def tokenize(self, text: str) -> List[str]:
+        """See the class.
+
+        Example:
+            >>> _Words().tokenize("Where's the Café_2? \u0928\u093f")
+            ['where', 's', 'the', 'café', '2', '\u0928\u093f']
+        """
+        return "".join(char if _is_of_word(char) else " " for char in text.lower()).split()
+
+
+def _is_of_word(char: str) -> bool:
+    return category(char)[0] in "LMN"
 
 
 def imported(name: str) -> Any:

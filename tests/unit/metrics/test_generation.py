@@ -5,6 +5,7 @@ import math
 import sys
 from collections import Counter
 from dataclasses import fields
+from importlib import import_module
 
 import pytest
 from hypothesis import given
@@ -88,6 +89,16 @@ def test_rouge_l_is_its_definition(pairs):
     ]
     expected = sum(scores) / len(scores)
     assert text_overlap.rouge_l(references, hypotheses) == pytest.approx(expected)
+
+
+@given(st.text(st.characters(max_codepoint=127)), st.text(st.characters(max_codepoint=127)))
+def test_rouge_l_is_the_library_s_and_reads_every_alphabet(reference, hypothesis):
+    library("rouge_score")
+    scorer = import_module("rouge_score.rouge_scorer").RougeScorer(["rougeL"])
+    theirs = scorer.score(reference, hypothesis)["rougeL"].fmeasure
+    assert text_overlap.rouge_l([[reference]], [hypothesis]) == pytest.approx(theirs)
+    for said, wanted in (("بخير شكرا", 1), ("नमस्ते, शकरा", 0), ("شكرا", 2 / 3)):
+        assert text_overlap.rouge_l([["بخير شكرا."]], [said]) == pytest.approx(wanted)
 
 
 def test_the_libraries_own_examples(libraries):
