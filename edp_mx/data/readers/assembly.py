@@ -177,7 +177,10 @@ class Assembler:
         if self.columns.intent == NONE:
             intent = ""
         elif not intent:
-            raise UserError(f"{place}: the intent or label is missing")
+            raise UserError(
+                f"{place}: the intent or label is missing; a corpus without any is read by "
+                "data.columns.intent: none (--columns intent=none)"
+            )
         if self.columns.slots == NONE:
             slots = ["O"] * len(tokens)
         tags = self._check_tags(slots, place)

@@ -233,5 +233,5 @@ def _items(record: Mapping[str, Any], name: str, kinds: Set[type], place: str) -
     if value is None or isinstance(value, str):
         return split_tokens(value or "")
     if not isinstance(value, list) or not set(map(type, value)) <= kinds or "" in value:
-        raise UserError(f'{place}: "{name}" is not a list of non-empty strings')
+        raise UserError(f'{place}: "{name}" is not a list of non-empty strings, nor a text')
     return value

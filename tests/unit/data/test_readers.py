@@ -177,7 +177,11 @@ FIRST_LINES = {"jsonl": GOOD, "csv": "answerid;scenario;intent;answer_annotation
         ("jsonl", "[]", "not an object"),
         ("jsonl", '{"tokens": ["a"], "slots": ["O"]}', '"label" or "category" is missing'),
         ("jsonl", GOOD.replace("}", ', "slot": 1}'), 'unknown key "slot"'),
-        ("jsonl", GOOD.replace('["a"]', "5"), '"tokens" is not a list'),
+        (
+            "jsonl",
+            GOOD.replace('["a"]', "5"),
+            '"tokens" is not a list of non-empty strings, nor a text',
+        ),
         ("jsonl", GOOD.replace('"O"', '"O", "O"'), "1 token but 2 slot tags"),
         ("jsonl", GOOD.replace('"x"', '""'), "intent or label is missing"),
         ("jsonl", GOOD.replace('"x"', "1"), '"intent" holds the number 1'),

@@ -53,7 +53,7 @@ def test_any_corpus_is_read_without_its_labels(tmp_path, name):
 
 def test_a_text_is_no_corpus_of_a_task_with_labels(tmp_path):
     (tmp_path / "a.txt").write_text("\ncall mum\n")
-    refused(tmp_path / "a.txt", r"a\.txt, line 2: the intent or label is missing")
+    refused(tmp_path / "a.txt", r"a\.txt, line 2: the intent or label is missing; .*intent=none")
 
 
 def test_a_task_without_labels_has_none_in_its_settings():
