@@ -60,9 +60,13 @@ class CausalLanguageModelling(PieceGuessing):
             )
         if all(each.grad_req == "null" for each in scorer.collect_params().values()):
             parts = [name for name in PARTS if name != "heads"]
+            cause = (
+                f"a language model has no heads; set it to {', '.join(parts[:-1])} or {parts[-1]}"
+                if config.trained == "heads"
+                else "model.frozen_layers freezes all its layers; lower that"
+            )
             raise UserError(
-                f"model.trained: {config.trained} leaves nothing to train, since a language model "
-                f"has no heads; set it to {', '.join(parts[:-1])} or {parts[-1]}"
+                f"model.trained: {config.trained} leaves nothing to train, since {cause}"
             )
         return CausalLM(scorer, vocabulary.tokenizer)
 

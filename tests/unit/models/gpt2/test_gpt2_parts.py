@@ -157,5 +157,7 @@ def test_impossible_settings_are_refused_by_name():
         GPT2Config(num_heads=2, hidden_size=8, trained="lora", lora_rank=9)
     with pytest.raises(SettingError, match="rgp_rank must be at most 6"):
         GPT2Config(num_heads=2, hidden_size=8, intermediate_size=6, trained="rgp", rgp_rank=7)
-    with pytest.raises(UserError, match="model.trained: lora leaves nothing to train"):
+    with pytest.raises(UserError, match="model.trained: lora leaves nothing to train.*frozen_laye"):
         model_of(trained="lora", frozen_layers=2)
+    with pytest.raises(UserError, match="nothing to train.* has no heads; set it to all, biases,"):
+        model_of(trained="heads")
