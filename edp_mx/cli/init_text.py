@@ -31,6 +31,11 @@ def facts(told: Any, config: Any) -> List[str]:
             f"A user says up to {told.per_user[-1]:,} of them; with --user-key user, ε is that of "
             "all that one user says."
         )
+    if told.cut:
+        lines += lines_of(
+            f"{told.cut:,} of {told.utterances:,} have more than {told.max_tokens} tokens, and "
+            "will be cut: raise data.max_tokens, and with it data.max_pieces, or shorten them."
+        )
     if config.labels:
         answer = config.task.constant_of(told.intents, sum(told.slots.values()))
         lines.append(describe_baseline(answer, config.task))

@@ -345,6 +345,16 @@ def test_prompts_with_replies_are_for_a_language_model(replies):
     assert load_config("replies.yaml").privacy.unit == "user"
 
 
+def test_texts_that_will_be_cut_are_counted(replies):
+    assert "will be cut" not in init(*replies)
+    with Path("replies.jsonl").open("a") as file:
+        for prompt in "ab":
+            row = {"prompt": prompt, "reply": "so " * 63, "user": prompt}
+            file.write(f"{json.dumps(row)}\n")
+    said = " ".join(init(*replies, "--force").split())
+    assert "2 of 62 have more than 64 tokens, and will be cut: raise data.max_tokens" in said
+
+
 @pytest.mark.parametrize(("positions", "read"), [(60, 60), (100, 100), (1024, 100)])
 def test_no_more_pieces_are_read_than_a_checkpoint_has_positions(replies, positions, read):
     gpt2.write_folder(Path("public") / "model", settings={"n_positions": positions})
