@@ -7,7 +7,8 @@ import re
 MOST_QUOTED, MOST_SAID = 200, 1000  # characters of a value, of a sentence
 _BEGINNING = 600  # of a sentence that is too long: its end, which says what to do, stays too
 _LONG = re.compile(rf"(['\"])((?:(?!\1).){{{MOST_QUOTED}}})(?:(?!\1).)+\1", re.DOTALL)
-_CONTROLS = {code: f"\\x{code:02x}" for code in (*range(32), *range(127, 160)) if code != 10}
+# How characters that would move a terminal are spelled out, for `str.translate`.
+CONTROLS = {code: f"\\x{code:02x}" for code in (*range(32), *range(127, 160)) if code != 10}
 
 
 class UserError(Exception):
@@ -25,7 +26,7 @@ class UserError(Exception):
 
 
 def _harmless(sentence: str) -> str:
-    plain = sentence.encode("utf-8", "backslashreplace").decode("utf-8").translate(_CONTROLS)
+    plain = sentence.encode("utf-8", "backslashreplace").decode("utf-8").translate(CONTROLS)
     cut = _LONG.sub(r"\1\2…\1", plain)
     if len(cut) <= MOST_SAID:
         return cut

@@ -10,7 +10,7 @@ import os
 from pathlib import Path
 from typing import Any, Callable, Dict, Iterable, Optional, Sequence
 
-from edp_mx.errors import MOST_QUOTED, UserError
+from edp_mx.errors import CONTROLS, MOST_QUOTED, UserError
 from edp_mx.reports.table import fit
 from edp_mx.runtime.files import refuse_unwritable, remove_leftovers
 from edp_mx.runtime.limits import MOST_SEED
@@ -162,7 +162,7 @@ def add_wide(parser: argparse.ArgumentParser) -> None:
 
 def show(text: str, *, is_wide: bool) -> None:
     """Print a text in 80 columns: wider tables as a block per row, longer lines wrapped."""
-    print(text if is_wide else fit(text), flush=True)
+    print((text if is_wide else fit(text)).translate(CONTROLS), flush=True)
 
 
 def tell(arguments: argparse.Namespace, value: Callable[[], Any], text: Callable[[], str]) -> int:

@@ -15,6 +15,7 @@ NONE = "none"  # in place of the name of what a corpus does not have, or is read
 class ColumnsConfig(Settings):
     """The names of keys of a JSON line, or columns of a table; most other layouts have none.
 
+    The usual names, which are the defaults below, may be in upper case; those given may not differ.
     The columns of CoNLL have numbers from 1, as in `tokens: "2"`, and its comments have names.
 
     Args:

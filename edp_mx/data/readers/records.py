@@ -104,11 +104,15 @@ class RecordReader:
 
     def _find_names(self, present: Tuple[str, ...], place: str) -> Dict[str, str]:
         found: Dict[str, str] = {}
+        spelled = {name.lower(): name for name in present}  # "Text" is "text", too
+        spelled.update((name, name) for name in present)
         for field, usual in _USUAL.items():
             if field in self._absent:
                 continue
             wanted = getattr(self._config, field)
-            here = [name for name in (usual if wanted is None else (wanted,)) if name in present]
+            here = [spelled[name] for name in usual if name in spelled]
+            if wanted is not None:
+                here = [wanted] if wanted in present else []
             if here:
                 found[field] = here[0]
             elif wanted is not None:

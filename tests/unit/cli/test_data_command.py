@@ -138,6 +138,13 @@ def test_describe_reads_a_table_whose_columns_are_named(tmp_path, capsys):
             run("describe", str(path), "--columns", wrong)
 
 
+def test_characters_that_would_move_a_terminal_are_spelled_out(tmp_path, capsys):
+    path = tmp_path / "own.csv"
+    path.write_text("text,label\na \x1b[2J b,call\n")
+    assert run("describe", str(path), "--show", "--columns", "slots=none") == 0
+    assert "  call: a \\x1b[2J b\n" in capsys.readouterr().out
+
+
 def test_a_span_that_begins_with_i_is_shown_as_it_is_read(tmp_path, capsys):
     path = tmp_path / "own.jsonl"
     line = {"tokens": ["call", "mum", "or", "dad"], "slots": ["O", "I-who", "I-by", "B-who"],

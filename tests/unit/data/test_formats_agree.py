@@ -94,6 +94,21 @@ def test_parts_quotes_line_ends_and_users_of_tables(tmp_path):
         ("train/2", "ann"), ("test/2", "")]  # fmt: skip
 
 
+@pytest.mark.parametrize("header", ["text,label,user", "Text,Label,User", "SENTENCE,INTENT,USER"])
+def test_the_usual_names_may_be_in_upper_case(header, tmp_path):
+    (tmp_path / "mine.csv").write_text(f"{header}\na b,x,ann\n")
+    (found,) = read_utterances(tmp_path / "mine.csv", columns=ColumnsConfig(slots="none"))
+    assert (found.tokens, found.intent, found.user) == (("a", "b"), "x", "ann")
+
+
+def test_of_two_names_that_differ_in_case_the_usual_one_is_read(tmp_path):
+    (tmp_path / "mine.csv").write_text("Text,text,label\na,b,x\n")
+    (found,) = read_utterances(tmp_path / "mine.csv", columns=ColumnsConfig(slots="none"))
+    assert found.tokens == ("b",)
+    refused(tmp_path / "mine.csv", 'the column "LABEL", which data.columns.intent names',
+            slots="none", intent="LABEL")  # fmt: skip
+
+
 def test_spans_cut_words_and_touching_spans_stay_apart(tmp_path):
     record = {"text": "(to New York, ASAP!)", "intent": "go", "label": "ignored", "spans": [
         {"start": 4, "end": 12, "label": "city"}, {"start": 14, "end": 16, "label": "time"},
