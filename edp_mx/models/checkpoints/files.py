@@ -47,6 +47,14 @@ def write_files(
     write_json(folder / CONFIG, dict(settings))
 
 
+def check_folder(folder: Path, needed: str) -> None:
+    """Refuse what is no folder, and a run, which has its checkpoint in a folder of its own."""
+    if not folder.is_dir():
+        raise UserError(f"{folder} is not a folder with {CONFIG}, {needed}")
+    if (folder / "model" / CONFIG).is_file() and not (folder / CONFIG).is_file():
+        raise UserError(f"{folder} is a run; name its checkpoint, {folder / 'model'}")
+
+
 def open_tensors(folder: Path) -> Dict[str, Tensor]:
     """Find all tensors of a folder by their names in its files, without reading them."""
     if (folder / WHOLE).exists():

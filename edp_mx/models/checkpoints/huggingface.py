@@ -18,6 +18,7 @@ from edp_mx.models.checkpoints.config import config_json, read_config
 from edp_mx.models.checkpoints.files import (
     CONFIG,
     WHOLE,
+    check_folder,
     check_tensors,
     read_tensors,
     write_files,
@@ -75,8 +76,7 @@ def read_checkpoint(folder: PathLike) -> Checkpoint:
     masked-LM head that is incomplete or has an untied decoder, are skipped and logged.
     """
     folder = Path(folder)
-    if not folder.is_dir():
-        raise UserError(f"{folder} is not a folder with {CONFIG}, {VOCABULARY} and {WHOLE}")
+    check_folder(folder, f"{VOCABULARY} and {WHOLE}")
     config, num_vectors, layout = read_config(folder / CONFIG)
     tokenizer = load_tokenizer(folder)
     num_pieces = len(tokenizer)

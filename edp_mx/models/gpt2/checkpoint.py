@@ -15,6 +15,7 @@ from edp_mx.dp.weights import weights_of
 from edp_mx.errors import UserError
 from edp_mx.models.checkpoints.files import (
     CONFIG,
+    check_folder,
     check_tensors,
     open_tensors,
     write_files,
@@ -85,8 +86,7 @@ def read_checkpoint(folder: PathLike) -> Checkpoint:
         UserError: a file is missing, damaged or of another model, or the output layer is not tied.
     """
     folder = Path(folder)
-    if not folder.is_dir():
-        raise UserError(f"{folder} is not a folder with {CONFIG}, a tokenizer and weights")
+    check_folder(folder, "a tokenizer and weights")
     config, tokenizer = read_config(folder / CONFIG), load_tokenizer(folder)
     num_vectors = read_json(folder / CONFIG).get("vocab_size", len(tokenizer))
     shapes = shapes_of(GPT2(config, num_pieces=num_vectors, prefix=""))

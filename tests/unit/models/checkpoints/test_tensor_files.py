@@ -14,6 +14,7 @@ from support.refusals import one_sentence
 from edp_mx.errors import UserError
 from edp_mx.models.checkpoints.files import open_tensors
 from edp_mx.models.checkpoints.huggingface import read_checkpoint
+from edp_mx.models.gpt2 import checkpoint as gpt2
 
 
 def test_half_precision_becomes_single(tmp_path):
@@ -82,6 +83,10 @@ def test_a_torn_safetensors_file_is_refused(tmp_path, keep):
 def test_files_that_are_not_there_or_not_themselves(tmp_path):
     one_sentence("is not a folder", read_checkpoint, tmp_path / "none")
     one_sentence("cannot read .*config.json", read_checkpoint, tmp_path)
+    write_folder(tmp_path / "run" / "model")
+    named = "run is a run; name its checkpoint, .*run/model"
+    one_sentence(named, read_checkpoint, tmp_path / "run")
+    one_sentence(named, gpt2.read_checkpoint, tmp_path / "run")
     path = write_folder(tmp_path) / "model.safetensors"
     path.write_bytes(b"version https://git-lfs.github.com/spec/v1\noid sha256:00\nsize 9\n")
     one_sentence("is a Git LFS pointer", read_checkpoint, tmp_path)
