@@ -58,7 +58,7 @@ def test_a_corpus_without_slots_gets_what_such_corpora_gave(monkeypatch):
     for corpus in ("clinc150 (151 intents and no slots): ", "banking77 (77 intents and no slots)"):
         assert f"- {corpus}" in page
     assert "SER" not in page.split("settings of")[0] and page.count("\n- ") <= 2
-    assert "mine.yaml configs/recipe/heads.yaml --set" in page and "task=classification" in page
+    assert "mine.yaml configs/recipe/encoder.yaml --set" in page and "task=classification" in page
 
 
 def test_the_multiplier_is_that_of_calibrate_and_gives_the_epsilon(of_heads):
