@@ -11,7 +11,7 @@ import numpy as np
 from mxnet import gluon
 
 from edp_mx.dp.checkpoint_file import FACTS, newest_whole, write_checkpoint
-from edp_mx.dp.weights import set_weights, weights_of
+from edp_mx.dp.weights import Parameters, set_weights, weights_of
 from edp_mx.errors import UserError
 from edp_mx.runtime.distributed import Workers
 from edp_mx.runtime.npz import Arrays, read_arrays
@@ -23,7 +23,10 @@ S = TypeVar("S", bound="RunState")
 
 @dataclass(frozen=True, eq=False)
 class RunState:
-    """A run after some steps; each kind of run adds its own facts or groups of arrays."""
+    """A run after some steps; each kind of run adds its own facts or groups of arrays.
+
+    `weights` are those of `kept` alone.
+    """
 
     KIND: ClassVar[str]
 
@@ -34,11 +37,21 @@ class RunState:
     @classmethod
     def of(cls: Type[S], model: gluon.Block, trainer: gluon.Trainer, **more: Any) -> S:
         """Return the state of a model and its trainer; `more` are this kind's own fields."""
-        return cls(weights=weights_of(model), optimizer=optimizer_arrays(trainer), **more)
+        weights = weights_of(model, cls.kept(model, trainer))
+        return cls(weights=weights, optimizer=optimizer_arrays(trainer), **more)
+
+    @classmethod
+    def kept(
+        cls,
+        model: gluon.Block,
+        trainer: gluon.Trainer,  # noqa: ARG003 (of other kinds)
+    ) -> Parameters:
+        """Return the parameters whose values are kept, by name: all."""
+        return model.collect_params()
 
     def restore(self, model: gluon.Block, trainer: gluon.Trainer, source: Path) -> None:
         """Restore the weights and the optimizer's state, if they are of this model."""
-        set_weights(model, self.weights, str(source))
+        set_weights(model, self.weights, str(source), self.kept(model, trainer))
         set_optimizer_arrays(trainer, self.optimizer, str(source))
 
     def write(self, path: Path) -> None:

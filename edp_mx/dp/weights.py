@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Mapping
+from typing import Mapping, Optional
 
 import numpy as np
 from mxnet import gluon
@@ -14,19 +14,26 @@ from edp_mx.runtime.distributed import Workers
 from edp_mx.runtime.files import whole_file
 from edp_mx.runtime.npz import Arrays, read_arrays, write_npz
 
-
-def weights_of(model: gluon.Block) -> Arrays:
-    """Return a copy of all parameters, frozen ones too, by name."""
-    return {name: values.data().asnumpy() for name, values in model.collect_params().items()}
+Parameters = Mapping[str, gluon.Parameter]
 
 
-def set_weights(model: gluon.Block, weights: Arrays, source: str) -> None:
-    """Overwrite all parameters, if the weights are theirs; nothing is changed otherwise.
+def weights_of(model: gluon.Block, of: Optional[Parameters] = None) -> Arrays:
+    """Return a copy of these parameters of a model, by name; of all by default, frozen ones too."""
+    parameters = model.collect_params() if of is None else of
+    return {name: values.data().asnumpy() for name, values in parameters.items()}
+
+
+def set_weights(
+    model: gluon.Block, weights: Arrays, source: str, of: Optional[Parameters] = None
+) -> None:
+    """Overwrite these parameters (all by default), if the weights are theirs.
+
+    Nothing is changed otherwise.
 
     Raises:
         UserError: one is missing, unknown, of another shape or type, or not finite.
     """
-    parameters = model.collect_params()
+    parameters = model.collect_params() if of is None else of
     for name in sorted(set(parameters) ^ set(weights)):
         known = "lacks the parameter" if name in parameters else "has the unknown parameter"
         raise UserError(f"{source} {known} {name}: it belongs to another model configuration")

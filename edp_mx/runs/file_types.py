@@ -81,6 +81,7 @@ class Environment(Machine):
     num_workers: Optional[int] = None
     started: str = ""
     settings: Optional[str] = None
+    frozen: Optional[str] = None
     fingerprints: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     LIMITS = {**Machine.LIMITS, "num_workers": _FROM_1}
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Dict, Mapping
+from typing import Any, Dict, Mapping, Optional
 
 from edp_mx.data.fingerprint import is_same, keyed
 from edp_mx.dp.accounting.ledger import read_ledger
@@ -43,24 +43,33 @@ def write_start(
     num_workers: int,
     fingerprints: Mapping[str, str],
     vocabulary: Dict[str, Any],
+    frozen: str,
 ) -> None:
-    """Write `vocabulary.json`, then `environment.json`, with the fingerprints as keyed ones."""
+    """Write `vocabulary.json`, then `environment.json`, with the fingerprints as keyed ones.
+
+    `frozen` is a hash of the weights that are not trained, which no checkpoint holds.
+    """
     prints = {part: keyed(value) for part, value in fingerprints.items()}
     run.write("vocabulary", vocabulary)
-    begun = {"settings": _settings(run), "fingerprints": prints}
+    begun = {"settings": _settings(run), "fingerprints": prints, "frozen": frozen}
     run.write("environment", {**environment(num_workers), **begun})
 
 
 def refuse_other_start(
-    run: RunDirectory, *, fingerprints: Mapping[str, str], vocabulary: Dict[str, Any]
+    run: RunDirectory,
+    *,
+    fingerprints: Mapping[str, str],
+    vocabulary: Dict[str, Any],
+    frozen: Optional[str] = None,
 ) -> None:
     """Compare the inputs of a resumed run with the ones that `write_start` wrote.
 
-    Another corpus would be trained on beside the first under one ε, and with another vocabulary
-    the weights mean other words.
+    Another corpus would be trained on beside the first under one ε, with another vocabulary the
+    weights mean other words, and those of a checkpoint go on top of the frozen ones.
 
     Raises:
-        UserError: the settings, the corpus or the vocabulary differ, or the last is gone.
+        UserError: the settings, the corpus, the vocabulary or the frozen weights (unless None)
+            differ, or the vocabulary is gone.
 
     Edge cases: a fingerprint that another machine keyed says nothing here.
     """
@@ -74,6 +83,8 @@ def refuse_other_start(
         _refuse(run, "vocabulary.json is missing")
     if run.read("vocabulary") != vocabulary:
         _refuse(run, "vocabulary.json is not the vocabulary of now")
+    if frozen is not None and begun.frozen != frozen:
+        _refuse(run, "the frozen weights, which come from its start, are other ones now")
 
 
 def _settings(run: RunDirectory) -> str:

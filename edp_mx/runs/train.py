@@ -154,11 +154,11 @@ class _Run:
         """Write the run's own files on rank 0; one that is resumed must have been begun so."""
         prepared, layers = self.training.prepared, self.training.flat.layers
         corpus, run = prepared.corpus, self.directory
-        planned = self.spending.planned(self.begin.epoch, self.begin.steps)
-        logger.info("%s", planned.describe())
+        logger.info("%s", self.spending.planned(self.begin.epoch, self.begin.steps).describe())
         start: Dict[str, Any] = {
             "fingerprints": {part: fingerprint(getattr(corpus, part)) for part in PARTS},
             "vocabulary": prepared.vocabulary.to_json(),
+            "frozen": TrainingState.hash_of_others(self.model, self.loop.trainer),
         }
         if has_started(run):
             refuse_other_start(run, **start)
@@ -205,7 +205,7 @@ class _Run:
 
     def _refuse_diverged(self, epoch: int) -> None:
         """Refuse weights that are no longer finite; they are the same on all workers."""
-        for name, parameter in self.model.collect_params().items():
+        for name, parameter in TrainingState.kept(self.model, self.loop.trainer).items():
             if not np.isfinite(parameter.data().sum().asscalar()):
                 self.spending.stop()
                 self._write_privacy()  # which says how the ledger ended

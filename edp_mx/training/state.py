@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import dataclass, field
 
+from mxnet import gluon
+
+from edp_mx.dp.privacy.layers import digests_of
 from edp_mx.dp.state import RunState
+from edp_mx.dp.weights import Parameters
 from edp_mx.runtime.npz import Arrays
 
 
@@ -34,3 +39,20 @@ class TrainingState(RunState):
     epoch_seconds: float = 0.0
     ledger_size: int = 0
     ledger_digest: str = ""
+
+    @classmethod
+    def kept(cls, model: gluon.Block, trainer: gluon.Trainer) -> Parameters:
+        """Return those that training changes; the others are what the run started from."""
+        updated = {parameter.name for parameter in trainer._params}
+        return {
+            name: parameter
+            for name, parameter in model.collect_params().items()
+            if parameter.grad_req != "null" or parameter.name in updated
+        }
+
+    @classmethod
+    def hash_of_others(cls, model: gluon.Block, trainer: gluon.Trainer) -> str:
+        """Return a SHA-256 of the parameters that are not kept, with their names."""
+        kept = cls.kept(model, trainer)
+        others = [each for name, each in model.collect_params().items() if name not in kept]
+        return hashlib.sha256(repr(sorted(digests_of(others).items())).encode()).hexdigest()

@@ -1,9 +1,12 @@
 """A BERT through the command line: pieces from here and there, a checkpoint, frozen parts."""
 
 import json
+import shutil
 
+import numpy as np
 import pytest
 from support.commands import CONFIGS, edp_mx, from_a_shell, read, rows, weights
+from support.pretraining import kill_in_the_middle
 
 TINY = [
     "data.size=600", "model.num_layers=2", "model.num_heads=2", "model.hidden_size=32",
@@ -118,3 +121,28 @@ def test_a_checkpoint_of_another_size_is_refused_with_what_to_leave_out(folder, 
                     f"model.checkpoint={folder / 'checkpoint'}", "model.hidden_size=64",
                     "data.vocabulary.source=checkpoint", code=2)  # fmt: skip
     assert "is a BERT with hidden_size 32; leave out model.hidden_size" in result.stderr
+
+
+@pytest.mark.parametrize("trained", ["heads", pytest.param("rgp", marks=pytest.mark.slow)])
+def test_a_killed_run_goes_on_from_the_start_that_it_began_with_alone(trained, folder, tmp_path):
+    """Its checkpoint has what training changes, which for RGP are weights without a gradient."""
+    start, run = tmp_path / "start", tmp_path / "killed"
+    shutil.copytree(folder / "sgd", start)
+    arguments = [folder / "sgd.yaml", "--set", *TINY, f"model.start_from={start}",
+                 "data.vocabulary.source=checkpoint", f"model.trained={trained}",
+                 "training.epochs=100"]  # fmt: skip
+    edp_mx("train", *arguments, "--run", tmp_path / "whole")
+    kill_in_the_middle(run, *arguments)
+    with np.load(run / "checkpoint.npz") as kept:
+        names = {name.partition("/")[2] for name in kept if name.startswith("weights/")}
+    assert any("encoder" in name for name in names) == (trained == "rgp")
+    before, wanted = weights(start), weights(tmp_path / "whole")
+    still = min(set(before) - names)
+    assert (before[still] == wanted[still]).all()
+    np.savez(start / "weights.npz", **{**before, still: 2 * before[still]})
+    refused = edp_mx("train", "--resume", run, code=2).stderr
+    assert "the frozen weights, which come from its start, are other ones now" in refused
+    shutil.copy(folder / "sgd" / "weights.npz", start)
+    edp_mx("train", "--resume", run)
+    assert all((values == wanted[name]).all() for name, values in weights(run).items())
+    assert rows(run)[-1]["loss"] == rows(tmp_path / "whole")[-1]["loss"]

@@ -10,7 +10,11 @@ from edp_mx.runs.start_of_run import refuse_other_start, write_start
 
 PRINTS = {"train": "t", "validation": "v", "test": "s"}
 CONFIG = "name: mine\ntraining: {epochs: 3, watchdog_seconds: 600}\n"
-START = {"fingerprints": PRINTS, "vocabulary": {"words": ["call", "mum"], "is_public": True}}
+START = {
+    "fingerprints": PRINTS,
+    "vocabulary": {"words": ["call", "mum"], "is_public": True},
+    "frozen": "f",
+}
 
 
 @pytest.fixture
@@ -33,6 +37,7 @@ def test_the_same_start_is_taken(run):
         ({"fingerprints": {**PRINTS, "train": "x"}}, "the train part of the corpus is another"),
         ({"fingerprints": {**PRINTS, "test": "x"}}, "the test part"),
         ({"vocabulary": {"words": ["call"], "is_public": True}}, "not the vocabulary of now"),
+        ({"frozen": "x"}, "the frozen weights, which come from its start, are other ones now"),
     ],
 )
 def test_another_start_is_refused_by_its_name(run, change, words):
