@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import math
 import time
 from typing import TYPE_CHECKING, Any, Dict, Mapping
@@ -15,7 +16,10 @@ if TYPE_CHECKING:
     from edp_mx.tasks.task import Task
     from edp_mx.training.loop import EpochSummary
 
+logger = logging.getLogger(__name__)
+
 SHARE = 0.05  # of the time of training, that counting ε may take
+EVERY = 2.0  # seconds, at least, between two epochs that are told of
 
 
 class EpsilonSoFar:
@@ -44,6 +48,26 @@ class EpsilonSoFar:
         return {name: float("inf") if value is None else value for name, value in found.items()}
 
 
+class EpochLines:
+    """Tells of the first epoch and the last, and of those between where they take a while.
+
+    Args:
+        done: the epochs before this process.
+    """
+
+    def __init__(self, epochs: int, task: Task, *, done: int) -> None:
+        self._epochs, self._task, self._done = epochs, task, done
+        self._seconds, self._told = 0.0, -math.inf
+
+    def tell(self, row: Mapping[str, Any], *, is_last: bool) -> None:
+        """Log the lines of `describe_epoch`, or nothing."""
+        self._seconds += row["clock_seconds"]
+        if is_last or self._seconds - self._told >= EVERY:
+            self._told = self._seconds
+            left = self._seconds / (row["epoch"] - self._done) * (self._epochs - row["epoch"])
+            logger.info("%s", describe_epoch(row, self._epochs, self._task, left=left))
+
+
 def describe_epoch(row: Mapping[str, Any], epochs: int, task: Task, *, left: float) -> str:
     """Return a line on the scores of an epoch, and one on ε, clipping and time.
 
@@ -59,7 +83,8 @@ def describe_epoch(row: Mapping[str, Any], epochs: int, task: Task, *, left: flo
     more = [describe_epsilon(row)]
     if "clipped_fraction" in row:
         more.append(f"{100 * row['clipped_fraction']:.0f} % clipped")
-    more.append(f"{duration(row['clock_seconds'])} an epoch")
+    seconds = row["clock_seconds"]
+    more.append(f"{duration(seconds) if seconds >= 10 else f'{seconds:.1f} s'} an epoch")
     if row["epoch"] < epochs:
         more.append(f"about {duration(left)} left")
     return f"{scores}\n  {', '.join(text for text in more if text)}"

@@ -20,7 +20,7 @@ from edp_mx.dp.weights import save_weights
 from edp_mx.errors import UserError
 from edp_mx.runs.ancestors import origin_of_run
 from edp_mx.runs.build_training import Training, build_training
-from edp_mx.runs.epoch_report import EpsilonSoFar, describe_epoch
+from edp_mx.runs.epoch_report import EpochLines, EpsilonSoFar
 from edp_mx.runs.epoch_sums import begin_of, clipping_of, sums_of
 from edp_mx.runs.exported.huggingface import write_huggingface
 from edp_mx.runs.interrupted import resumes_with
@@ -179,8 +179,8 @@ class _Run:
         if self.workers.is_first:
             start, tracking = self.begin.epoch + 1, self.config.training.tracking
             log = MetricsLog(self.directory.metrics, start=start, tracking=tracking)
-        so_far, started = EpsilonSoFar(self.spending), time.perf_counter()
-        ended = started
+        so_far, ended = EpsilonSoFar(self.spending), time.perf_counter()
+        lines = EpochLines(self.num_epochs, self.task, done=self.begin.epoch)
         with closing(log) if log else nullcontext():
             for epoch in self.loop.epochs(self.progress, begin=self.begin, save=self._checkpoint):
                 self.seconds += epoch.seconds
@@ -196,9 +196,7 @@ class _Run:
                     row["clock_seconds"] = time.perf_counter() - ended
                     ended += row["clock_seconds"]
                     log.add(row)
-                    done = row["epoch"] - self.begin.epoch
-                    left = (ended - started) / done * (self.num_epochs - row["epoch"])
-                    logger.info("%s", describe_epoch(row, self.num_epochs, self.task, left=left))
+                    lines.tell(row, is_last=is_last)
                 self._checkpoint(EpochSoFar(epoch.epoch + 1))
                 if stops:
                     break

@@ -7,7 +7,7 @@ from support.made_ledgers import plan_with
 
 from edp_mx.dp.accounting.guarantee import guarantee
 from edp_mx.runs import epoch_report
-from edp_mx.runs.epoch_report import EpsilonSoFar, describe_epoch
+from edp_mx.runs.epoch_report import EpochLines, EpsilonSoFar, describe_epoch
 from edp_mx.tasks.intent_slot.task import INTENT_SLOT
 from edp_mx.training.loop import EpochSummary
 
@@ -76,3 +76,14 @@ def test_the_line_of_an_epoch_has_scores_epsilon_clipping_and_time_left():
         "  ε so far ∞ (2.2 million on conditions; 3 as published), 92 % clipped, "
         "30 s an epoch, about 2 min left"
     )
+
+
+def test_short_epochs_are_told_of_now_and_then_with_the_time_that_is_left(caplog):
+    lines = EpochLines(50, INTENT_SLOT, done=10)
+    with caplog.at_level("INFO", logger="edp_mx"):
+        for epoch in range(11, 42):
+            lines.tell({**ROW, "epoch": epoch, "clock_seconds": 0.5}, is_last=epoch == 41)
+    said = [record.getMessage() for record in caplog.records]
+    told = [int(text.split()[1].partition("/")[0]) for text in said]
+    assert told == [11, 15, 19, 23, 27, 31, 35, 39, 41]  # it may end early
+    assert said[0].endswith("0.5 s an epoch, about 20 s left") and "about 4 s left" in said[-1]
