@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any, Dict, Iterable, Iterator, Optional, Sequence, Tuple
 
 import mxnet as mx
@@ -85,6 +86,7 @@ class CausalLM(TaskModel):
         if heard is not None and self.answering.beams == 1:
             tokens = asked[0].tokens
             step = told(step, lambda ids: heard(Continued(tokens, text_of(ids))))
+        before: Counter[bytes] = Counter()
         for batch in batches:
             pieces, lengths, _ = batch.pieces
             for length in np.unique(lengths).tolist():
@@ -96,6 +98,7 @@ class CausalLM(TaskModel):
                     end=self._end,
                     room=self.encoder.max_positions - (length - 1),
                     context=context_of(self.encoder),
+                    asked=before,
                 )
                 for row, ids in zip(rows, found):
                     index = int(batch.indices[row])

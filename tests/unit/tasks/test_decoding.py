@@ -1,5 +1,7 @@
 """Drawing pieces: which may be drawn, how often, and what is refused."""
 
+from collections import Counter
+
 import mxnet as mx
 import numpy as np
 import pytest
@@ -63,6 +65,16 @@ def test_draws_differ_unless_they_have_a_seed():
     made = [continuations(step, np.zeros((20, 1)), Decoding(temperature=1, seed=seed), end=END,
                           room=9) for seed in (7, 7, None, None)]  # fmt: skip
     assert made[0] == made[1] and len({str(each) for each in made}) == 3
+
+
+def test_a_text_has_the_same_draws_whichever_others_stand_beside_it():
+    decoding, asked = Decoding(temperature=1, seed=7, max_pieces=8), Counter()
+    prompts = np.array([[0, 1], [2, 0], [0, 1]], np.int32)
+    together = continuations(step, prompts, decoding, end=END, room=9)
+    alone = [continuations(step, prompts[[row]], decoding, end=END, room=9, asked=asked)[0]
+             for row in (1, 0, 2)]  # fmt: skip
+    assert [alone[1], alone[0], alone[2]] == together
+    assert len({str(text) for text in together}) == 3  # of the same prompt, too
 
 
 @pytest.mark.parametrize(
