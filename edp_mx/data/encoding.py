@@ -179,25 +179,13 @@ def _lengths(
         skipped = 0 if skips is None else skips[chunk]
         kept = (spoken - skipped).clip(max=max_tokens)  # (rows,)
         if isinstance(table, PieceTable):
-            place = columns.tokens, table.counts, starts + skipped
-            kept, sizes[chunk] = _that_fit(*place, kept, table.room)
+            found, begins = gathered(columns.tokens, starts + skipped, kept)  # (n,), (rows,)
+            before = np.concatenate([[0], np.cumsum(table.counts[found])])  # (n + 1,), pieces
+            owner = np.repeat(np.arange(len(kept)), kept)  # (n,)
+            fits = before[1:] - before[begins][owner] <= table.room  # (n,), true up to some token
+            kept = np.bincount(owner, fits, len(kept)).astype(np.int64)  # (rows,)
+            sizes[chunk] = before[begins + kept] - before[begins]
         lengths[chunk] = kept
         is_cut[chunk] = spoken - skipped > kept
         columns.release_pages()
     return lengths, sizes, is_cut
-
-
-def _that_fit(
-    tokens: np.ndarray, counts: np.ndarray, starts: np.ndarray, lengths: np.ndarray, room: int
-) -> Tuple[np.ndarray, np.ndarray]:
-    """Count the tokens of some utterances whose pieces fit into `room`, and these, (rows,) each.
-
-    Shapes: tokens (S,), places in counts (F,), their pieces; starts, lengths (rows,).
-    """
-    found, begins = gathered(tokens, starts, lengths)
-    ends = np.cumsum(counts[found])  # (n,)
-    before = np.concatenate([[0], ends])[begins]  # (rows,)
-    fits = ends - np.repeat(before, lengths) <= room  # (n,), true up to some token
-    total = np.concatenate([[0], np.cumsum(fits)])  # (n + 1,)
-    kept = total[begins + lengths] - total[begins]  # (rows,)
-    return kept, np.concatenate([[0], ends])[begins + kept] - before
