@@ -59,10 +59,6 @@ class FastTextModel:
         if self._at != len(self._content):
             raise self._damaged(f"{len(self._content) - self._at:,} bytes are left over")
 
-    @property
-    def dimension(self) -> int:
-        return self._dimension
-
     def words(self) -> List[str]:
         """Return the words, the most frequent first, without the end of a line."""
         return [word.decode("utf-8", "replace") for word in self._rows if word != _END_OF_LINE]
@@ -80,7 +76,7 @@ class FastTextModel:
         if word.encode("utf-8", "replace") != _END_OF_LINE:
             rows += self._ngrams(f"<{word}>".encode("utf-8", "replace"))
         if not rows:
-            return np.zeros(self._dimension, np.float32)
+            return np.zeros(self.dimension, np.float32)
         with np.errstate(over="ignore", invalid="ignore"):
             vector = self._vectors[rows].sum(axis=0, dtype=np.float32)  # (D,)
             vector *= np.float32(1.0 / len(rows))
@@ -93,11 +89,11 @@ class FastTextModel:
         magic, version = self._take("<ii")
         if magic != _MAGIC or version not in _VERSIONS:
             raise self._damaged("it does not begin like one")
-        self._dimension, *_, kind, self._bucket, self._minn, self._maxn, _, _ = self._take("<12id")
+        self.dimension, *_, kind, self._bucket, self._minn, self._maxn, _, _ = self._take("<12id")
         self._is_supervised = kind == _SUPERVISED
         if version == 11 and self._is_supervised:  # that version had no n-grams there
             self._maxn = 0
-        is_sound = 0 < self._dimension <= MOST_WIDE and self._bucket >= (self._maxn > 0)
+        is_sound = 0 < self.dimension <= MOST_WIDE and self._bucket >= (self._maxn > 0)
         if not (is_sound and 0 <= self._minn <= _LONGEST and 0 <= self._maxn <= _LONGEST):
             raise self._damaged("its settings are none of a model")
 
@@ -137,14 +133,14 @@ class FastTextModel:
     def _read_matrix(self, rows: int) -> np.ndarray:
         """A matrix of so many rows, which stays on the disk."""
         found = self._take("<qq")
-        if found != (rows, self._dimension):
-            raise self._damaged(f"a matrix is {found}, not {rows} × {self._dimension}")
-        count = rows * self._dimension
+        if found != (rows, self.dimension):
+            raise self._damaged(f"a matrix is {found}, not {rows} × {self.dimension}")
+        count = rows * self.dimension
         if self._at + 4 * count > len(self._content):
             raise self._damaged("it is cut off")
         flat = np.frombuffer(self._content, "<f4", count, self._at)
         self._at += 4 * count
-        return flat.reshape(rows, self._dimension)
+        return flat.reshape(rows, self.dimension)
 
     def _read_flag(self, what: str) -> bool:
         (value,) = self._take("<b")
