@@ -23,10 +23,6 @@ MOST_AT_ONCE = 2**20  # bytes of a header, which `tarfile` reads in one piece
 Member = Tuple[str, int, str, Any]  # name, size, kind of special file or "", the library's own
 
 
-def is_archive(name: str) -> bool:
-    return name.endswith(SUFFIXES)
-
-
 def unpack(archive: Path, folder: Path, wanted: Pattern[str]) -> None:
     """Unpack the members whose whole name fits `wanted`; its group 1 is the path below `folder`.
 

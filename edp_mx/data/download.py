@@ -19,7 +19,7 @@ from urllib.parse import urlsplit
 
 import yaml
 
-from edp_mx.data.archives import MAX_BYTES, is_archive, unpack
+from edp_mx.data.archives import MAX_BYTES, SUFFIXES, unpack
 from edp_mx.errors import UserError
 from edp_mx.runtime.files import PathLike, sha256_of
 
@@ -197,8 +197,8 @@ def _gather(public: PublicCorpus, source: str, folder: Path, aside: Path, has_ba
     _refuse_no_address(source)
     if not re.match(r"https?://", source):
         _gather_local(public, Path(source), folder)
-    elif is_archive(source) or public.archive:
-        base, name = source.rsplit("/", 1) if is_archive(source) else (base, public.archive)
+    elif source.endswith(SUFFIXES) or public.archive:
+        base, name = source.rsplit("/", 1) if source.endswith(SUFFIXES) else (base, public.archive)
         _download(base, {name: None}, aside, has_bar)
         unpack(aside / name, folder, _members(public))
     else:
@@ -220,7 +220,7 @@ def _gather_local(public: PublicCorpus, source: Path, folder: Path) -> None:
         raise UserError(f"--from {source} does not exist; it is a folder, an archive or a http URL")
     if source.is_file() or (public.archive and (source / public.archive).is_file()):
         archive = source if source.is_file() else source / public.archive
-        if not is_archive(archive.name):
+        if not archive.name.endswith(SUFFIXES):
             raise UserError(f"--from {source} is not an archive (.zip, .tar, .tar.gz, .tgz)")
         unpack(archive, folder, _members(public))
         return

@@ -118,14 +118,13 @@ class WordPiece(Tokenizer):
     def save(self, folder: Path, *, max_positions: int) -> None:
         """Write `vocab.txt` and the settings with which `transformers` finds the same pieces."""
         write_text(folder / VOCABULARY, "".join(f"{piece}\n" for piece in self.pieces))
-        kinds = ("pad", "unk", "cls", "sep", "mask")
         settings = {
             "tokenizer_class": "BertTokenizer",
             "do_lower_case": self.lowercase,
             "strip_accents": None,
             "tokenize_chinese_chars": True,
             "model_max_length": max_positions,
-            **{f"{kind}_token": f"[{kind.upper()}]" for kind in kinds},
+            **{f"{name}_token": piece for name, piece in zip(SpecialIds._fields, SPECIAL_PIECES)},
         }
         write_json(folder / SETTINGS, settings)
 
