@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from array import array
+from itertools import compress
 from typing import Any, Iterable, Iterator
 
 import numpy as np
@@ -46,8 +47,7 @@ def refuse_repeated(digests: Any, ids: Iterable[str], place: PathLike) -> None:
     if not len(suspect):
         return
     seen = set()
-    for id, is_suspect in zip(ids, np.isin(digests, suspect).tolist()):
-        if is_suspect and id in seen:
+    for id in compress(ids, np.isin(digests, suspect)):
+        if id in seen:
             raise UserError(f"{place}: the id {id!r} occurs twice; ids must be unique")
-        if is_suspect:
-            seen.add(id)
+        seen.add(id)
