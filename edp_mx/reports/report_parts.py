@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import Iterable, List, NamedTuple, Optional, Sequence, Tuple
+from typing import Iterable, List, NamedTuple, Optional, Sequence
 
 from edp_mx.reports.footnotes import split_mark
 from edp_mx.reports.headlines import Headline
@@ -31,19 +31,9 @@ class Cell(NamedTuple):
         return f"{self.text} [{self.paper}]" if self.paper else self.text
 
     @property
-    def number(self) -> str:
-        """The text without the range of a number."""
-        return self._split[0]
-
-    @property
-    def more(self) -> str:
-        """The range of a number, or by how much it may differ by chance; else empty."""
-        return self._split[1]
-
-    @property
-    def _split(self) -> Tuple[str, str]:
-        found = _RANGE.split(self.text, 1) if self.value is not None else [self.text]
-        return found[0], "".join(found[1:])
+    def parts(self) -> List[str]:
+        """A number, and its range or by how much it may differ by chance; other text alone."""
+        return [self.text] if self.value is None else _RANGE.split(self.text, 1)
 
 
 def counted(number: Optional[int]) -> Cell:
