@@ -57,13 +57,8 @@ def curve_of(plan: Plan, entries: Sequence[Entry]) -> List[EpsilonPoint]:
     points = []
     for epoch in (epochs[place] for place in chosen.tolist()):
         counted = entries[: ends[epoch]]
-        points.append(
-            EpsilonPoint(
-                epochs=epoch,
-                as_published=count_as_published(plan, counted).epsilon,
-                holds=count_what_holds(plan, counted).epsilon,
-            )
-        )
+        published, holds = count_as_published(plan, counted), count_what_holds(plan, counted)
+        points.append(EpsilonPoint(epoch, published.epsilon, holds.epsilon))
     return points
 
 

@@ -6,8 +6,7 @@ from typing import List, Sequence, Tuple
 
 from edp_mx.runs.file_types import StatedBound
 
-_LETTERS = dict(zip("abcdefghijklmnoprstuvwxyz", "ᵃᵇᶜᵈᵉᶠᵍʰⁱʲᵏˡᵐⁿᵒᵖʳˢᵗᵘᵛʷˣʸᶻ"))
-_MARKS = {mark: letter for letter, mark in _LETTERS.items()}
+_MARKS = dict(zip("ᵃᵇᶜᵈᵉᶠᵍʰⁱʲᵏˡᵐⁿᵒᵖʳˢᵗᵘᵛʷˣʸᶻ", "abcdefghijklmnoprstuvwxyz"))
 
 
 def mark_of(bound: StatedBound, notes: List[str]) -> str:
