@@ -74,8 +74,7 @@ def _opened(archive: Path) -> Iterator[Union[zipfile.ZipFile, tarfile.TarFile]]:
         with zipfile.ZipFile(archive) as opened:
             yield opened
         return
-    plain: Any = archive.open("rb")
-    with plain if archive.name.endswith(".tar") else gzip.open(plain) as file:
+    with archive.open("rb") if archive.name.endswith(".tar") else gzip.open(archive) as file:
         bounded: Any = _Bounded(file)
         yield tarfile.TarFile(fileobj=bounded)
 
