@@ -67,12 +67,8 @@ def plot_by_epsilon(
     colours = _add_legend(figure, every, by="family", columns=5 if columns > 1 else 2)
     for axes, points in zip(places, shown):
         for (family, mechanism), curve in _curves(points, ("family", "mechanism")).items():
-            _draw(
-                axes,
-                [(_place_of(each.epsilon, ticks), each.test["ser"]) for each in curve],
-                colour=colours[family],
-                mechanism=mechanism,
-            )
+            spreads = [(_place_of(each.epsilon, ticks), each.test["ser"]) for each in curve]
+            _draw(axes, spreads, colour=colours[family], mechanism=mechanism)
         _mark_epsilons(axes, ticks)
         title = f"{points[0].corpus}, n = {points[0].n:,}"
         _label(axes, "ε that holds, δ = 1/(2n)", title)

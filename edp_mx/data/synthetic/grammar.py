@@ -58,7 +58,7 @@ class English:
 @lru_cache(maxsize=1)
 def english() -> English:
     """Return the content of `english.yaml`, read at the first call."""
-    tree = read_yaml(ENGLISH)
+    tree = yaml.safe_load(ENGLISH.read_text("utf-8"))
     recipes: Dict[str, Recipe] = {}
     for group in tree["recipes"].values():
         recipes.update(read_recipes(group))
@@ -73,10 +73,6 @@ def english() -> English:
         droppable=frozenset(tree["droppable"].split()),
         homophones=dict(pairs(tree["homophones"])),
     )
-
-
-def read_yaml(path: Path) -> Any:
-    return yaml.safe_load(path.read_text(encoding="utf-8"))
 
 
 def _listed(entry: Mapping[str, Any], parts: Mapping[str, Sequence[str]]) -> List[str]:
@@ -128,7 +124,7 @@ def grammar_files(name: str) -> List[Tuple[str, Path]]:
 
 @lru_cache(maxsize=None)
 def load_grammar(name: str) -> Grammar:
-    tree = read_yaml(FOLDER / f"{name}.yaml")
+    tree = yaml.safe_load((FOLDER / f"{name}.yaml").read_text("utf-8"))
     return Grammar(
         intents=tree["intents"],
         slots=read_recipes(tree["slots"]),
