@@ -5,16 +5,15 @@ from __future__ import annotations
 import argparse
 from itertools import zip_longest
 from pathlib import Path
-from typing import Iterator, List, NamedTuple, Tuple
+from typing import Any, Iterator, List, NamedTuple, Tuple
 
 from edp_mx.cli.console import tell
-from edp_mx.data.readers.assembly import read_lines
+from edp_mx.data.readers.assembly import read_json_lines
 from edp_mx.errors import UserError
 from edp_mx.metrics.evaluation import evaluate
 from edp_mx.metrics.ser import ALIGNMENTS
 from edp_mx.metrics.spans import split_tag
 from edp_mx.runtime.console_text import count_of
-from edp_mx.runtime.json_text import json_in
 
 EXAMPLES = """\
 Both files hold one utterance per line, in the same order:
@@ -83,14 +82,10 @@ def _read_pairs(reference: Path, hypothesis: Path) -> List[Tuple[_Line, _Line]]:
 
 
 def _read(path: Path) -> Iterator[_Line]:
-    """Yield the utterances of a JSON-lines file; blank lines are skipped."""
-    for number, line in read_lines(path):
-        if line.strip():
-            yield _parse(line, f"{path}, line {number}")
+    return (_checked(record, place) for _, place, record in read_json_lines(path))
 
 
-def _parse(line: str, place: str) -> _Line:
-    record = json_in(line, place)
+def _checked(record: Any, place: str) -> _Line:
     if not isinstance(record, dict):
         raise UserError(f"{place}: not an object with tokens, slots and intent")
     for key in ("tokens", "slots"):

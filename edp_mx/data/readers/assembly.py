@@ -7,7 +7,7 @@ import os
 import zlib
 from itertools import count
 from pathlib import Path
-from typing import Dict, Iterable, Iterator, List, Optional, Sequence, Set, Tuple
+from typing import Any, Dict, Iterable, Iterator, List, Optional, Sequence, Set, Tuple
 from unicodedata import normalize
 
 from edp_mx.data.readers.columns_config import NONE, ColumnsConfig
@@ -18,6 +18,7 @@ from edp_mx.dp.accounting.units import name_of
 from edp_mx.errors import UserError
 from edp_mx.metrics.spans import balanced
 from edp_mx.runtime.console_text import count_of
+from edp_mx.runtime.json_text import json_in
 from edp_mx.runtime.limits import MOST_COUNTED
 
 Chunk = Tuple[str, Optional[str]]  # text, and its slot name, or None outside of all slots
@@ -79,6 +80,18 @@ def read_lines(path: Path, errors: Optional[RecordErrors] = None) -> Iterator[Tu
     for number, line in read_bytes_by_line(path):
         with errors:
             yield number, decoded(line, number, path)
+
+
+def read_json_lines(
+    path: Path, errors: Optional[RecordErrors] = None
+) -> Iterator[Tuple[int, str, Any]]:
+    """Stream (number, place, value) of the lines of `read_lines`; blank ones are skipped."""
+    errors = errors or RecordErrors()
+    for number, line in read_lines(path, errors):
+        if line.strip():
+            place = f"{path}, line {number}"
+            with errors:
+                yield number, place, json_in(line, place)
 
 
 def decoded(line: bytes, number: int, path: Path) -> str:

@@ -9,12 +9,11 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Dict, Iterator
 
-from edp_mx.data.readers.assembly import Assembler, read_lines
+from edp_mx.data.readers.assembly import Assembler, read_json_lines
 from edp_mx.data.readers.format import Format, file_or_folder
 from edp_mx.data.readers.records import RecordReader
 from edp_mx.data.utterance import Utterance
 from edp_mx.errors import UserError
-from edp_mx.runtime.json_text import json_in
 
 _KNOWN = ("tokens", "slots", "intent", "id", "user")
 _OWN = frozenset(_KNOWN[:3])
@@ -27,12 +26,8 @@ def _read(path: Path, assembler: Assembler, id_prefix: str) -> Iterator[Utteranc
         dataset counts them anew.
     """
     reader = RecordReader(assembler, "key")
-    for number, line in read_lines(path, assembler.errors):
-        if not line.strip():
-            continue
+    for number, place, record in read_json_lines(path, assembler.errors):
         with assembler.errors:
-            place = f"{path}, line {number}"
-            record = json_in(line, place)
             if not isinstance(record, dict):
                 raise UserError(f'{place}: not an object {{"tokens", "slots", "intent"}}')
             names = reader.names_among(record, place)

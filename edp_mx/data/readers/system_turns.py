@@ -8,13 +8,12 @@ from operator import itemgetter
 from pathlib import Path
 from typing import Any, Callable, Dict, Iterator, List, Optional, Tuple
 
-from edp_mx.data.readers.assembly import Assembler, read_lines
+from edp_mx.data.readers.assembly import Assembler, read_json_lines
 from edp_mx.data.readers.format import Format, Sources, file_or_folder, first_line
 from edp_mx.data.readers.replies import assemble_reply
 from edp_mx.data.utterance import Utterance
 from edp_mx.errors import UserError
 from edp_mx.metrics.quoted_values import quoted
-from edp_mx.runtime.json_text import json_in
 
 Act = Tuple[str, str, str, List[str]]  # service, act, slot, values
 _KEYS = {"dialogue": str, "turn": int, "acts": list, "context": list, "text": str}
@@ -31,12 +30,8 @@ def _find(path: Path) -> Sources:
 
 def _read(path: Path, assembler: Assembler, id_prefix: str) -> Iterator[Utterance]:
     """Stream the turns of a file; blank lines are skipped."""
-    for number, line in read_lines(path, assembler.errors):
-        if not line.strip():
-            continue
+    for number, place, record in read_json_lines(path, assembler.errors):
         with assembler.errors:
-            place = f"{path}, line {number}"
-            record = json_in(line, place)
             turn = assemble_turn(assembler, record, id=f"{id_prefix}/{number}", place=place)
             if turn is not None:
                 yield turn
