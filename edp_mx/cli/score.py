@@ -5,10 +5,11 @@ from __future__ import annotations
 import argparse
 from itertools import zip_longest
 from pathlib import Path
-from typing import Any, Iterator, List, NamedTuple, Tuple
+from typing import Any, Iterator, List, Tuple
 
 from edp_mx.cli.console import tell
 from edp_mx.data.readers.assembly import read_json_lines
+from edp_mx.data.utterance import Utterance
 from edp_mx.errors import UserError
 from edp_mx.metrics.evaluation import evaluate
 from edp_mx.metrics.ser import ALIGNMENTS
@@ -46,18 +47,9 @@ def run(arguments: argparse.Namespace) -> int:
     return tell(arguments, scores.to_dict, lambda: f"{scores.describe()}\n{named}")
 
 
-class _Line(NamedTuple):
-    """One utterance, and its file and line."""
-
-    place: str
-    tokens: List[str]
-    slots: List[str]
-    intent: str
-
-
-def _read_pairs(reference: Path, hypothesis: Path) -> List[Tuple[_Line, _Line]]:
+def _read_pairs(reference: Path, hypothesis: Path) -> List[Tuple[Utterance, Utterance]]:
     """Return the lines of both files, which must annotate the same tokens."""
-    pairs: List[Tuple[_Line, _Line]] = []
+    pairs: List[Tuple[Utterance, Utterance]] = []
     for ours, theirs in zip_longest(_read(reference), _read(hypothesis)):
         if ours is None or theirs is None:
             short, long = (reference, hypothesis) if ours is None else (hypothesis, reference)
@@ -67,13 +59,13 @@ def _read_pairs(reference: Path, hypothesis: Path) -> List[Tuple[_Line, _Line]]:
             )
         if len(ours.tokens) != len(theirs.tokens):
             raise UserError(
-                f"{theirs.place}: {count_of(len(theirs.tokens), 'token')}, but {ours.place} "
+                f"{theirs.id}: {count_of(len(theirs.tokens), 'token')}, but {ours.id} "
                 f"has {len(ours.tokens)}"
             )
         for position, (wanted, found) in enumerate(zip(ours.tokens, theirs.tokens), start=1):
             if wanted != found:
                 raise UserError(
-                    f"{theirs.place}: token {position} is {found!r}, but {wanted!r} in {ours.place}"
+                    f"{theirs.id}: token {position} is {found!r}, but {wanted!r} in {ours.id}"
                 )
         pairs.append((ours, theirs))
     if not pairs:
@@ -81,11 +73,12 @@ def _read_pairs(reference: Path, hypothesis: Path) -> List[Tuple[_Line, _Line]]:
     return pairs
 
 
-def _read(path: Path) -> Iterator[_Line]:
+def _read(path: Path) -> Iterator[Utterance]:
+    """Yield the utterances of a JSON-lines file; the id of each is its file and line."""
     return (_checked(record, place) for _, place, record in read_json_lines(path))
 
 
-def _checked(record: Any, place: str) -> _Line:
+def _checked(record: Any, place: str) -> Utterance:
     if not isinstance(record, dict):
         raise UserError(f"{place}: not an object with tokens, slots and intent")
     for key in ("tokens", "slots"):
@@ -104,4 +97,4 @@ def _checked(record: Any, place: str) -> _Line:
             split_tag(tag)
     except UserError as error:
         raise UserError(f"{place}: {error}") from error
-    return _Line(place, tokens, slots, record["intent"])
+    return Utterance(tuple(tokens), tuple(slots), record["intent"], id=place)
