@@ -10,14 +10,12 @@ from typing import Iterable, Iterator, List, Sequence, Tuple
 
 from edp_mx.data.utterance import REPLY, Utterance
 from edp_mx.metrics.quoted_values import quoted
-from edp_mx.metrics.spans import spans_of
+from edp_mx.metrics.spans import Span, spans_of
 
 MOST_SPANS, MOST_WORDS = 3, 3  # drawn from a text without slots, and words in each
 CHANGED = 0.5  # share of the values that nobody can guess
 WITH_DIGITS = 0.25  # share of their words, as times, prices and telephone numbers have some
 _PUNCTUATION = ",.;:?!"
-
-Part = Tuple[str, int, int]  # name, start, end: tokens of a text
 
 
 def prompts_for(texts: Iterable[Utterance], *, seed: int) -> Iterator[Tuple[str, str]]:
@@ -41,8 +39,7 @@ def prompts_for(texts: Iterable[Utterance], *, seed: int) -> Iterator[Tuple[str,
     numbers = [word for word in words if re.search(r"\d", word)] or words
     for text in kept:
         tokens = text.tokens
-        parts = [(one.type, one.start, one.end) for one in spans_of(text.slots)]
-        parts = parts or _drawn_parts(len(tokens), draws)
+        parts = spans_of(text.slots) or _drawn_parts(len(tokens), draws)
         values, reply, end = [], [], 0
         for name, start, stop in parts:
             said = " ".join(tokens[start:stop])
@@ -70,16 +67,17 @@ def _listed(values: List[Tuple[str, str]]) -> str:
     )
 
 
-def _drawn_parts(num_tokens: int, draws: random.Random) -> List[Part]:
+def _drawn_parts(num_tokens: int, draws: random.Random) -> List[Span]:
     """Return parts of a text that do not overlap."""
-    parts, start = [], 0
+    parts: List[Span] = []
+    start = 0
     for _ in range(draws.randint(1, MOST_SPANS)):
         start += draws.randrange(max(1, num_tokens // MOST_SPANS))
         end = min(start + draws.randint(1, MOST_WORDS), num_tokens)
         if start < num_tokens:
-            parts.append(("words", start, end))
+            parts.append(Span("words", start, end))
         start = end
-    return parts or [("words", num_tokens - 1, num_tokens)]
+    return parts or [Span("words", num_tokens - 1, num_tokens)]
 
 
 def _drawn_words(words: Sequence[str], numbers: Sequence[str], draws: random.Random) -> str:

@@ -11,6 +11,7 @@ import numpy as np
 
 from edp_mx.data.synthetic.grammar import Grammar, english
 from edp_mx.data.synthetic.values import Composed, Sources
+from edp_mx.metrics.spans import spans_of
 
 Row = List[str]
 
@@ -85,17 +86,13 @@ def drop_word(row: Row, chance: float) -> None:
 def mislabel(row: Row, siblings: Dict[str, str], chance: float) -> None:
     """Label a span as a doubtful annotator would: as a sibling type, or with its determiner."""
     tokens, tags = row[0].split(), row[1].split()
-    starts = [at for at, tag in enumerate(tags) if tag.startswith("B-")]
-    if not starts:
+    spans = spans_of(tags)
+    if not spans:
         return
-    at = starts[int(chance * len(starts))]
-    name = tags[at][2:]
+    name, at, end = spans[int(chance * len(spans))]
     if at and tokens[at - 1] in ("the", "my", "a") and tags[at - 1] == "O":
         tags[at - 1 : at + 1] = [f"B-{name}", f"I-{name}"]
     elif name in siblings:
-        end = at + 1
-        while end < len(tags) and tags[end].startswith("I-"):
-            end += 1
         tags[at:end] = [f"{tag[:2]}{siblings[name]}" for tag in tags[at:end]]
     row[1] = " ".join(tags)
 
