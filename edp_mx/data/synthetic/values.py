@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Dict, List, Mapping, Sequence, Tuple, Union
 
 import numpy as np
@@ -19,6 +20,14 @@ class Words:
 
     words: Sequence[str]
     exponent: float = 1.0
+
+    @cached_property
+    def _cdf(self) -> np.ndarray:
+        return zipf_cdf(len(self.words), self.exponent)
+
+    def draw(self, rng: np.random.Generator, count: int) -> List[str]:
+        at = np.searchsorted(self._cdf, rng.random(count), side="right")
+        return [self.words[index] for index in at.tolist()]
 
 
 @dataclass(frozen=True)
@@ -74,18 +83,6 @@ def cumulative(weights: Union[Sequence[float], np.ndarray]) -> np.ndarray:
     return sums / sums[-1]
 
 
-class Listed:
-    """Draws from a list by its cumulative probabilities."""
-
-    def __init__(self, words: Sequence[str], cdf: np.ndarray) -> None:
-        self._words = np.array(words, dtype=object)
-        self._cdf = cdf
-
-    def draw(self, rng: np.random.Generator, count: int) -> List[str]:
-        at = np.searchsorted(self._cdf, rng.random(count), side="right")
-        return self._words[at].tolist()
-
-
 class Composed:
     """Draws from weighted patterns such as "{first_name} {last_name}", each part on its own."""
 
@@ -112,19 +109,18 @@ class Sources:
 
     def __init__(self, recipes: Mapping[str, Recipe]) -> None:
         self._recipes = recipes
-        self._built: Dict[str, Union[Listed, Composed]] = {}
+        self._built: Dict[str, Union[Words, Composed]] = {}
 
-    def __getitem__(self, name: str) -> Union[Listed, Composed]:
+    def __getitem__(self, name: str) -> Union[Words, Composed]:
         if name not in self._built:
             self._built[name] = self.build(self._recipes[name])
         return self._built[name]
 
-    def build(self, recipe: Recipe) -> Union[Listed, Composed]:
+    def build(self, recipe: Recipe) -> Union[Words, Composed]:
         if isinstance(recipe, Words):
-            return Listed(recipe.words, zipf_cdf(len(recipe.words), recipe.exponent))
+            return recipe
         if isinstance(recipe, Pool):
             rng = np.random.Generator(np.random.PCG64(POOL_SEED))
             drawn = Composed({recipe.pattern: 1.0}, self).draw(rng, recipe.size)
-            kept = list(dict.fromkeys(drawn))
-            return Listed(kept, zipf_cdf(len(kept), recipe.exponent))
+            return Words(list(dict.fromkeys(drawn)), recipe.exponent)
         return Composed(recipe, self)
