@@ -128,5 +128,4 @@ def _utterances(arguments: argparse.Namespace, trained: Any) -> List[Any]:
             raise UserError(f"{arguments.file} has no utterances: there is nothing to score")
         return found
     refuse_unread(vars(arguments), ["columns"], "without --file the run's own corpus is read")
-    part: List[Any] = trained.part(arguments.part)
-    return part
+    return trained.part(arguments.part)

@@ -16,7 +16,7 @@ from edp_mx.reports.summary import format_epsilon, format_holding_epsilon
 from edp_mx.reports.table import render_table
 from edp_mx.runs.attack_files import ALIGNED, AttackOutcome, Estimate
 from edp_mx.runs.attack_records import read_attack
-from edp_mx.runs.file_types import Privacy, StatedBound
+from edp_mx.runs.file_types import Privacy
 from edp_mx.runs.recount import privacy_of
 from edp_mx.runs.run_directory import RunDirectory
 from edp_mx.runtime.files import write_csv_beside
@@ -39,8 +39,7 @@ class AttackedRun(NamedTuple):
 
     def log10_epsilon(self, key: str) -> Optional[float]:
         """Return log₁₀ of the ε `as_published` or `holds_if`; None if infinite."""
-        bound: StatedBound = getattr(self.privacy, key)
-        return bound.log10_epsilon
+        return getattr(self.privacy, key).log10_epsilon
 
 
 def points_of(runs: Sequence[RunDirectory]) -> List[AttackedRun]:
