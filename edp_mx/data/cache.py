@@ -127,13 +127,21 @@ def _aside(folder: Path, key: str) -> Iterator[Path]:
 
 
 def _evict(folder: Path, kept: Path) -> None:
-    """Remove what was unused for `MOST_DAYS`, and beyond `MOST_BYTES` the oldest."""
-    found = [(path.stat(), path) for path in folder.iterdir() if path.suffix != ".lock"]
+    """Remove what was unused for `MOST_DAYS`, and beyond `MOST_BYTES` the oldest.
+
+    What another process writes aside only goes when it is old.
+    """
+    found = []
+    for path in folder.iterdir():
+        with contextlib.suppress(OSError):  # another process was faster
+            if path.suffix != ".lock":
+                found.append((path.stat(), path))
     total = 0
     for status, path in sorted(found, key=lambda one: -one[0].st_mtime):
         total += status.st_size
         is_old = time.time() - status.st_mtime > MOST_DAYS * 86_400
-        if path != kept and (total > MOST_BYTES or is_old):
+        is_surplus = total > MOST_BYTES and not path.name.startswith(".")
+        if path != kept and (is_surplus or is_old):
             logger.info("removing %s: a corpus that was long not used", path)
             with contextlib.suppress(OSError):  # another process was faster
                 path.unlink()

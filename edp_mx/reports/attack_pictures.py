@@ -70,7 +70,7 @@ def plot_histograms(guessed: SavedGuesses, folder: Path) -> Figure:
 
 
 def plot_canaries(run: RunDirectory) -> None:
-    """Write `scores.png` and `scores.csv` from `canaries.csv`, without scores that are infinite."""
+    """Write `scores.png` and `scores.csv` from `canaries.csv`, as far as scores are finite."""
     path = run.path / "canaries.csv"
     try:
         rows = list(csv.DictReader(io.StringIO(path.read_text("utf-8"))))
@@ -79,6 +79,8 @@ def plot_canaries(run: RunDirectory) -> None:
     except (OSError, KeyError, ValueError) as error:
         raise UserError(f"cannot read {path}: {error}") from error
     is_finite = np.isfinite(scores)
+    if not is_finite.any():
+        return  # the model diverged: there is nothing to draw
     figure, (axes,) = build_figure(5.0, 3.2)
     labels = ("trained on", "left out")
     bins = draw_histograms(axes, scores[is_finite], members[is_finite], labels)

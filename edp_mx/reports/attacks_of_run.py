@@ -30,5 +30,5 @@ def parts_of_attacks(run: RunDirectory) -> List[Part]:
         caption = f"Exposure of canaries: {exposure.parent.name}/report.html shows more"
         rows = exposure_page.exposure_rows(found["canaries"])
         tables.append(PartTable.of_texts(caption, exposure_page.HEADER, rows))
-        notes += warnings_of(found["facts"], exposure_page.TRAINED)
+        notes += warnings_of(found.get("facts", {}), exposure_page.TRAINED)
     return [Part("Attacks", texts, tables=tables, notes=notes)] if tables or notes else []

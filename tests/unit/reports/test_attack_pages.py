@@ -18,7 +18,7 @@ from edp_mx.attacks.membership.roc import roc_curve, tpr_within
 from edp_mx.attacks.membership.thresholds import Guesses, threshold_attacks
 from edp_mx.reports.attack_epsilon import compare_attacks, plot_attacks, points_of
 from edp_mx.reports.attack_page import write_report
-from edp_mx.reports.attack_pictures import MOST_POINTS, plot_roc
+from edp_mx.reports.attack_pictures import MOST_POINTS, plot_canaries, plot_roc
 from edp_mx.reports.exposure_page import exposure_rows, write_exposure_report
 from edp_mx.reports.figures import build_figure, draw_histograms, exponent_ticks
 from edp_mx.reports.run_head import verdict_of
@@ -104,6 +104,16 @@ def test_bins_hold_equally_many_however_long_the_tail():
     assert sum(others for *_, others in bins) == 200
     ((_, _, *alone),) = draw_histograms(axes, np.ones(6), is_member[:6], ("members", "others"))
     assert alone == [3, 3]
+
+
+def test_canaries_without_a_finite_score_have_no_picture(tmp_path):
+    for scores, names in (
+        ("inf", ["canaries.csv"]),
+        ("0.5", ["canaries.csv", "scores.csv", "scores.png"]),
+    ):
+        (tmp_path / "canaries.csv").write_text(f"is_member,score\n1,{scores}\n0,inf\n")
+        plot_canaries(RunDirectory(tmp_path))
+        assert sorted(path.name for path in tmp_path.iterdir()) == names
 
 
 def test_the_record_of_an_attack_has_the_curve(attacked):

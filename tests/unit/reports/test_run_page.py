@@ -63,7 +63,7 @@ def test_attacks_and_the_run_without_privacy_stand_on_the_page(tmp_path, generat
     digits = ["1"] * 7
     canary = {"repeats": 10, "tokens": digits, "loss": 1.0, "rank": 1, "candidates": 1000,
               "by_rank": 9.97, "by_fit": 11.5}  # fmt: skip
-    write_json(run.path / "attack-canaries" / "exposure.json", {"canaries": [canary], "facts": {}})
+    write_json(run.path / "attack-canaries" / "exposure.json", {"canaries": [canary]})
     other = RunDirectory(run.path.parent / "free")
     other.path.mkdir()
     other.config.write_text("name: free\n")
