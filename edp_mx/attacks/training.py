@@ -40,8 +40,10 @@ def to_train_on(corpus: Corpus, part: Sequence[Utterance]) -> Corpus:
 
 def train_prepared(
     prepared: Prepared, config: ExperimentConfig, workers: Workers, folder: Path, progress: Progress
-) -> None:
+) -> Prepared:
     """Train the model to the last epoch as `edp-mx train` does, with the configured mechanism.
+
+    Returns what was trained: the part of the model above stored states, where it had such.
 
     `training.checkpoint` and early stopping are ignored. The folder is made anew for the files of
     the training, and removed afterwards.
@@ -56,6 +58,7 @@ def train_prepared(
             pass
         if training.loop.average is not None:
             training.loop.average.apply()
+        return training.prepared
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 

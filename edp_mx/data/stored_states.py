@@ -58,6 +58,11 @@ class StoredStates:
                 rows = np.memmap(file, np.float32, "r", shape=(num_rows, width))
         return cls(rows, starts, counts)
 
+    def of(self, index: int) -> np.ndarray:
+        """Return the states of one utterance, (rows, H)."""
+        start = self.starts[index]
+        return self.rows[start : start + self.counts[index]]
+
     def inputs(self, indices: np.ndarray, read: Read) -> StateInputs:
         """Return the states of some utterances, padded with zeros.
 

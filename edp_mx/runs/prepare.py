@@ -28,7 +28,7 @@ from edp_mx.runs.build import (
     start_from_pretrained,
     vocabulary_for,
 )
-from edp_mx.runs.frozen_states import with_states
+from edp_mx.runs.frozen_states import KnownStates, with_states
 from edp_mx.runtime.distributed import Workers, device
 from edp_mx.runtime.progress import Heartbeat, Progress, no_heartbeat, no_progress
 from edp_mx.tasks.model import TaskModel
@@ -41,7 +41,8 @@ class Prepared:
     """A corpus in its three parts, as text and encoded, and the model that fits it.
 
     Where users are the unit of privacy, `users` (U,) has the user of each training utterance.
-    `frozen` has the layers below the model, whose outputs the parts hold: see `above_frozen`.
+    `frozen` has the layers below the model, whose outputs the parts hold: see `above_frozen`, which
+    looks them up in `known`.
     """
 
     corpus: Corpus
@@ -52,6 +53,7 @@ class Prepared:
     model: TaskModel
     users: Optional[np.ndarray] = None
     frozen: Optional[FrozenPart] = None
+    known: Optional[KnownStates] = None
 
     def encode(self, utterances: Sequence[Utterance]) -> EncodedCorpus:
         """Encode other utterances for the model."""
@@ -77,6 +79,8 @@ class Prepared:
             frozen = frozen_part(self.model.encoder, reads_tokens=self.model.reads_tokens)
         if frozen is None:
             return self
+        if self.known is not None:
+            self.known.keep_to(self.model.encoder)
         model = self.model.upon(frozen.rest)
         model.hybridize(static_alloc=True)
         train, validation, test = (
@@ -87,6 +91,7 @@ class Prepared:
                 heartbeat=heartbeat,
                 progress=progress,
                 part=part,
+                known=self.known,
             )
             for part in PARTS
         )
@@ -120,10 +125,12 @@ def prepare_corpus(
     workers: Workers,
     *,
     vocabulary: Optional[Vocabulary] = None,
+    known: Optional[KnownStates] = None,
 ) -> Prepared:
     """Encode a corpus and build a model for it, and the vocabulary unless one is given.
 
-    The corpus replaces the corpus and the split of `config.data`.
+    `known` is handed on from model to model of a process. The corpus replaces the corpus and the
+    split of `config.data`.
     """
     checkpoint = start_for(config)
     vocabulary = vocabulary or vocabulary_for(config, corpus, checkpoint)
@@ -132,7 +139,7 @@ def prepare_corpus(
     model = model_for(config, vocabulary, device(workers))
     start_from_pretrained(model, config, vocabulary, checkpoint)
     users = _training_users(config, corpus)
-    return Prepared(corpus, vocabulary, train, validation, test, model, users)
+    return Prepared(corpus, vocabulary, train, validation, test, model, users, known=known)
 
 
 def _training_users(config: ExperimentConfig, corpus: Corpus) -> Optional[np.ndarray]:

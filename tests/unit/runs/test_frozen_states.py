@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from mxnet import autograd
 
-from edp_mx.attacks.training import train_prepared
+from edp_mx.attacks.training import to_train_on, train_prepared
 from edp_mx.config import load_config
 from edp_mx.data.corpus import load_corpus
 from edp_mx.data.utterance import Utterance
@@ -118,6 +118,31 @@ def test_the_bytes_of_an_utterances_states_depend_on_it_alone(model, tmp_path):
     assert stored(rest[::-1])[::-1] == found[1:]
     assert [stored([each])[0] for each in rest[:3]] == found[1:4]
     assert stored([*rest, first, first])[-2:] == [found[0]] * 2
+
+
+def test_states_are_known_to_models_with_the_same_frozen_weights_alone(tmp_path):
+    """As shadows of an attack are: each is trained on half of the texts."""
+    config = prepared_for(tmp_path, "bert, heads", MODELS).config
+    corpus, known, said = load_corpus(config.data), frozen_states.KnownStates(), []
+    texts = corpus.train
+
+    def stored(utterances, known, seed=0):
+        seeded = replace(config, training=replace(config.training, seed=seed))
+        part = to_train_on(corpus, utterances)
+        found = prepare_corpus(part, seeded, start(), known=known)
+        said.clear()
+        states = found.above_frozen(tmp_path, said.append).train.states
+        return [states.of(row).tobytes() for row in range(len(utterances))]
+
+    def was_computed():
+        return "computing the outputs of the frozen layers" in said
+
+    plain, half = stored(texts, None), len(texts) // 2
+    assert stored(texts[:half], known) == plain[:half] and was_computed()
+    assert stored(texts[:half][::-1], known) == plain[:half][::-1] and not was_computed()
+    assert stored(texts, known) == plain and was_computed()
+    assert stored(texts[half - 3 :], known) == plain[half - 3 :] and not was_computed()
+    assert stored(texts, known, seed=1) != plain and was_computed()  # other frozen weights
 
 
 def test_places_at_which_products_round_alike_are_shared(tmp_path, monkeypatch):

@@ -6,7 +6,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from typing import Any, Dict, Iterator, Sequence
+from typing import Any, Dict, Iterator, Sequence, Set
 
 import numpy as np
 
@@ -38,36 +38,36 @@ def read_shadow(folder: Path, number: int, plan: ShadowPlan) -> Any:
 
 
 def train_shadows(folder: Path, numbers: Sequence[int], jobs: int) -> Iterator[int]:
-    """Train shadows, `jobs` at a time with one thread each, and yield each that has ended.
+    """Train shadows in `jobs` processes with one thread each, and yield each that is finished.
 
     They end with this process. If one fails, all others are ended and its last line is the error.
     """
-    waiting = list(numbers)
-    training: Dict[int, subprocess.Popen] = {}
+    training: Dict[Path, subprocess.Popen] = {}  # by the log
+    shares: Dict[Path, Sequence[int]] = {}
+    missing = list(numbers)
     try:
-        while waiting or training:
-            while waiting and len(training) < jobs:
-                number = waiting.pop(0)
-                words = [sys.executable, "-m", SHADOW, str(folder.absolute()), str(number)]
-                _log_of(folder, number).unlink(missing_ok=True)  # of an earlier failure
-                training[number] = start(words, _log_of(folder, number), threads=1)
+        for share in [numbers[job::jobs] for job in range(min(jobs, len(numbers)))]:
+            log = shadow_file(folder, share[0]).with_suffix(".log")
+            log.unlink(missing_ok=True)  # of an earlier failure
+            words = [sys.executable, "-m", SHADOW, str(folder.absolute()), *map(str, share)]
+            training[log], shares[log] = start(words, log, threads=1), share
+        while training:
             time.sleep(PAUSE)
-            for number in [k for k, process in training.items() if process.poll() is not None]:
-                _check_ended(folder, number, training.pop(number).returncode)
+            ended = [log for log, process in training.items() if process.poll() is not None]
+            for number in [k for k in missing if shadow_file(folder, k).exists()]:
+                missing.remove(number)
                 yield number
+            for log in ended:
+                _check_ended(log, training.pop(log).returncode, {*shares[log]} & {*missing})
     finally:
         end([*training.values()])
 
 
-def _log_of(folder: Path, number: int) -> Path:
-    return shadow_file(folder, number).with_suffix(".log")
-
-
-def _check_ended(folder: Path, number: int, code: int) -> None:
-    log = _log_of(folder, number)
-    if code or not shadow_file(folder, number).exists():
+def _check_ended(log: Path, code: int, missing: Set[int]) -> None:
+    """Refuse a process that has ended without some of its shadows."""
+    if code or missing:
         raise UserError(
-            f"shadow {number} ended with code {code}: {last_sentence(log)} (see {log}); finished "
-            "shadows are kept"
+            f"shadow {min(missing, default='')} ended with code {code}: {last_sentence(log)} (see "
+            f"{log}); finished shadows are kept"
         )
     log.unlink()

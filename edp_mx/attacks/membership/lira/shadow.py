@@ -1,4 +1,4 @@
-"""One shadow model of LiRA, trained in its own process: `python -m … FOLDER NUMBER`."""
+"""Shadow models of LiRA, trained one after the other: `python -m … FOLDER NUMBER …`."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ from edp_mx.data.vocabulary import Vocabulary
 from edp_mx.dp.weights import write_arrays
 from edp_mx.errors import UserError
 from edp_mx.runs.build import encode_part, start_for, vocabulary_for
+from edp_mx.runs.frozen_states import KnownStates, with_states
 from edp_mx.runs.prepare import prepare_corpus
 from edp_mx.runs.run_directory import RunDirectory
 from edp_mx.runtime.distributed import start
@@ -27,8 +28,11 @@ from edp_mx.runtime.progress import no_progress
 SEED_OFFSET = 1000  # between the seeds of the run and of its first shadow
 
 
-def train_shadow(folder: Path, number: int) -> None:
-    """Train shadow `number` of the plan in `folder` and write its scores."""
+def train_shadow(folder: Path, number: int, known: KnownStates) -> None:
+    """Train shadow `number` of the plan in `folder` and write its scores.
+
+    `known` is handed on to the next: what frozen layers compute is the same for all.
+    """
     run = RunDirectory.existing(folder.parent)
     config = load_config(folder / "config.yaml")
     seed = config.training.seed + SEED_OFFSET + number
@@ -38,13 +42,17 @@ def train_shadow(folder: Path, number: int) -> None:
     plan, corpus = ShadowPlan.read(folder), load_corpus(config.data)
     inside = to_train_on(corpus, plan.part(corpus, labels, number))
     vocabulary, workers = shadow_vocabulary(config, inside, labels), start()
-    prepared = prepare_corpus(inside, config, workers, vocabulary=vocabulary)
-    train_prepared(prepared, config, workers, folder / f".shadow-{number:03d}", no_progress)
+    prepared = prepare_corpus(inside, config, workers, vocabulary=vocabulary, known=known)
+    aside = folder / f".shadow-{number:03d}"
+    prepared = train_prepared(prepared, config, workers, aside, no_progress)
     by_id = {utterance.id: utterance for utterance in corpus.utterances}
     judged = [by_id[name] for name in plan.ids]
+    encoded = encode_part(config, judged, prepared.vocabulary, "judged")
+    if prepared.frozen is not None:
+        encoded = with_states(encoded, prepared.frozen, known=known)
     signals = compute_signals(
         prepared.model,
-        encode_part(config, judged, prepared.vocabulary, "judged"),
+        encoded,
         batch_size=config.training.evaluation_batch_size,
         progress=no_progress,
     )
@@ -70,6 +78,8 @@ def shadow_vocabulary(config: ExperimentConfig, inside: Corpus, of_run: Vocabula
 
 if __name__ == "__main__":
     try:
-        train_shadow(Path(sys.argv[1]), int(sys.argv[2]))
+        states = KnownStates()
+        for word in sys.argv[2:]:
+            train_shadow(Path(sys.argv[1]), int(word), states)
     except UserError as error:
         sys.exit(str(error))

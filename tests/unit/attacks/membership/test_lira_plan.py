@@ -141,14 +141,15 @@ def test_a_shadow_belongs_to_the_plan_that_it_was_trained_by(
     def train(*_):
         other = replace(CONFIG, training=replace(CONFIG.training, epochs=2))
         ensure_plan(folder, scores, other, SHADOWS)  # another attack begins meanwhile
+        return prepared
 
     nothing = np.zeros(len(plan.ids))
     signals = SimpleNamespace(log_odds=nothing, loss=nothing)
-    prepared = SimpleNamespace(model=None, vocabulary=vocabulary)
+    prepared = SimpleNamespace(model=None, vocabulary=vocabulary, frozen=None)
     monkeypatch.setattr(lira_shadow, "prepare_corpus", lambda *_, **__: prepared)
     monkeypatch.setattr(lira_shadow, "train_prepared", train)
     monkeypatch.setattr(lira_shadow, "compute_signals", lambda *_, **__: signals)
-    lira_shadow.train_shadow(folder, 0)
+    lira_shadow.train_shadow(folder, 0, None)
     one_sentence("of another plan", read_shadow, folder, 0, ShadowPlan.read(folder))
 
 
