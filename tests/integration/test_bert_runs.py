@@ -130,7 +130,7 @@ def test_a_killed_run_goes_on_from_the_start_that_it_began_with_alone(trained, f
     shutil.copytree(folder / "sgd", start)
     arguments = [folder / "sgd.yaml", "--set", *TINY, f"model.start_from={start}",
                  "data.vocabulary.source=checkpoint", f"model.trained={trained}",
-                 "training.epochs=100"]  # fmt: skip
+                 "training.epochs=100", "training.checkpoints.every_steps=3"]  # fmt: skip
     edp_mx("train", *arguments, "--run", tmp_path / "whole")
     kill_in_the_middle(run, *arguments)
     with np.load(run / "checkpoint.npz") as kept:
