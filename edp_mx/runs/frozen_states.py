@@ -13,7 +13,7 @@ import numpy as np
 from edp_mx.data.batching import Batch, PieceInputs, WordInputs
 from edp_mx.data.encoding import EncodedCorpus, evaluation_batches
 from edp_mx.data.stored_states import StoredStates
-from edp_mx.dp.privacy.layers import digests_of
+from edp_mx.dp.safeguards import frozen_digests
 from edp_mx.models.encoder import Encoder, FrozenPart
 from edp_mx.runtime.progress import Heartbeat, Progress, no_heartbeat, no_progress
 
@@ -37,8 +37,7 @@ class KnownStates:
 
     def keep_to(self, encoder: Encoder) -> None:
         """Forget states that other frozen weights have computed."""
-        frozen = (p for p in encoder.collect_params().values() if p.grad_req == "null")
-        weights = digests_of(frozen)
+        weights = frozen_digests(encoder)
         if weights != self._weights:
             self._weights, self.places = weights, {}
 

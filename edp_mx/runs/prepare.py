@@ -57,8 +57,13 @@ class Prepared:
 
     def encode(self, utterances: Sequence[Utterance]) -> EncodedCorpus:
         """Encode other utterances for the model."""
-        encoded = encode(utterances, self.vocabulary)
-        return encoded if self.frozen is None else with_states(encoded, self.frozen)
+        return self.stored(encode(utterances, self.vocabulary))
+
+    def stored(self, encoded: EncodedCorpus) -> EncodedCorpus:
+        """Return encoded utterances with their states, where the model reads these."""
+        if self.frozen is None:
+            return encoded
+        return with_states(encoded, self.frozen, known=self.known)
 
     def above_frozen(
         self, folder: Path, heartbeat: Heartbeat = no_heartbeat, progress: Progress = no_progress

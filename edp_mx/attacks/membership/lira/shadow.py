@@ -19,7 +19,7 @@ from edp_mx.data.vocabulary import Vocabulary
 from edp_mx.dp.weights import write_arrays
 from edp_mx.errors import UserError
 from edp_mx.runs.build import encode_part, start_for, vocabulary_for
-from edp_mx.runs.frozen_states import KnownStates, with_states
+from edp_mx.runs.frozen_states import KnownStates
 from edp_mx.runs.prepare import prepare_corpus
 from edp_mx.runs.run_directory import RunDirectory
 from edp_mx.runtime.distributed import start
@@ -47,12 +47,9 @@ def train_shadow(folder: Path, number: int, known: KnownStates) -> None:
     prepared = train_prepared(prepared, config, workers, aside, no_progress)
     by_id = {utterance.id: utterance for utterance in corpus.utterances}
     judged = [by_id[name] for name in plan.ids]
-    encoded = encode_part(config, judged, prepared.vocabulary, "judged")
-    if prepared.frozen is not None:
-        encoded = with_states(encoded, prepared.frozen, known=known)
     signals = compute_signals(
         prepared.model,
-        encoded,
+        prepared.stored(encode_part(config, judged, prepared.vocabulary, "judged")),
         batch_size=config.training.evaluation_batch_size,
         progress=no_progress,
     )

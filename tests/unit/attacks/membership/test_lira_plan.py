@@ -145,7 +145,7 @@ def test_a_shadow_belongs_to_the_plan_that_it_was_trained_by(
 
     nothing = np.zeros(len(plan.ids))
     signals = SimpleNamespace(log_odds=nothing, loss=nothing)
-    prepared = SimpleNamespace(model=None, vocabulary=vocabulary, frozen=None)
+    prepared = SimpleNamespace(model=None, vocabulary=vocabulary, stored=lambda each: each)
     monkeypatch.setattr(lira_shadow, "prepare_corpus", lambda *_, **__: prepared)
     monkeypatch.setattr(lira_shadow, "train_prepared", train)
     monkeypatch.setattr(lira_shadow, "compute_signals", lambda *_, **__: signals)
