@@ -37,7 +37,7 @@ examples:
   edp-mx data describe data/atis
   edp-mx data describe video
   edp-mx data text snips nlu_eval health --out text/others.txt.gz
-  edp-mx data words atis snips text/others.txt.gz --out words.txt
+  edp-mx data words atis snips text/others.txt.gz --public --out words.txt
   edp-mx data labels mine.jsonl --out labels.json
   edp-mx data merge snips nlu_eval health:20000 --out merged.jsonl.gz
   edp-mx data train-embeddings text/*.txt.gz --out vectors/public.vec.gz --dimension 100

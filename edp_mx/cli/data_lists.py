@@ -47,12 +47,12 @@ examples:
 WORDS_EXAMPLES = """\
 One word per line, the most common first, for data.vocabulary: {source: file, path: words.txt}.
 Name public corpora, stand-ins or texts (.txt, .txt.gz: one utterance per line). Leave out the
-corpus that you will train on with privacy: no epsilon covers words that were read from it. So a
-corpus that is named by its path needs --public, which says that it is another one.
+corpus that you will train on with privacy: no epsilon covers words that were read from it. So what
+is named by its path needs --public, which says that it is another one.
 
 examples:
   edp-mx data words atis snips nlu_eval --out words.txt
-  edp-mx data words text/others.txt.gz health --min-count 3 --out words.txt
+  edp-mx data words text/others.txt.gz health --public --min-count 3 --out words.txt
 """
 LABELS_EXAMPLES = """\
 Writes {"intents": […], "slots": […]} for data.labels: {source: file, path: labels.json}. The labels
@@ -152,12 +152,12 @@ def run_prompts(arguments: argparse.Namespace) -> int:
 
 
 def run_words(arguments: argparse.Namespace) -> int:
-    from edp_mx.data.lists import TEXTS, common_words, tokens_of
+    from edp_mx.data.lists import common_words, tokens_of
     from edp_mx.data.text import write_lines
 
     made = _made(arguments)
     require_at_least(arguments.min_count, 1, "--min-count")
-    given = [name for name in arguments.sources if Path(name).exists() and not name.endswith(TEXTS)]
+    given = [name for name in arguments.sources if Path(name).exists()]
     if given and not arguments.public:
         raise UserError(
             f"{', '.join(given)}: words of the corpus that you train on with privacy would pass "

@@ -33,7 +33,7 @@ class Wanted(NamedTuple):
     def parse(cls, text: str) -> Wanted:
         """Return the corpus and the size that "atis" or "atis:1000" names."""
         corpus, colon, size = text.rpartition(":")
-        if not colon:
+        if not colon or Path(text).exists():
             return cls(text)
         if not size.isdecimal() or int(size) < 1:
             raise UserError(f"{text}: after the colon comes a number of utterances, at least 1")

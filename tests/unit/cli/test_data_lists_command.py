@@ -27,7 +27,8 @@ def mine(tmp_path, monkeypatch):
 
 def test_words_are_written_the_most_common_first(mine, tmp_path):
     (tmp_path / "text.txt").write_text("zz zz zz\nyy yy\nxx\n")
-    said = edp_mx("data", "words", "text.txt", "--min-count", 2, "--out", "words.txt").stdout
+    said = edp_mx("data", "words", "text.txt", "--public", "--min-count", 2,
+                  "--out", "words.txt").stdout  # fmt: skip
     assert (tmp_path / "words.txt").read_text() == "zz\nyy\n" and "2 words of text.txt" in said
     edp_mx("data", "words", "text.txt", "mine.jsonl", "health", "--size", 30, "--out", "all.txt",
            "--public")  # fmt: skip
@@ -90,6 +91,7 @@ def test_whoever_is_trained_on_prompts_is_known_to_have_read_their_corpus(mine):
     [
         ("words", ["nowhere"], "nowhere: no such file or folder"),
         ("words", ["mine.jsonl"], "add --public if this is another corpus"),
+        ("words", ["lines.txt"], "lines.txt: words of the corpus that you train on with privacy"),
         (
             "words",
             ["mine.jsonl", "--public", "--min-count", 1000],
@@ -106,6 +108,7 @@ def test_what_cannot_be_done_is_one_sentence_and_leaves_nothing(
     mine, action, options, sentence, tmp_path
 ):
     (tmp_path / "empty.jsonl").write_text("")
+    (tmp_path / "lines.txt").write_text("call mum\n")
     (tmp_path / "p.csv").write_text("prompt,reply\nfood,Thai food .\n")
     errors = edp_mx("data", action, *options, "--out", "out", code=2).stderr
     assert sentence in errors.splitlines()[-1] and not (tmp_path / "out").exists()

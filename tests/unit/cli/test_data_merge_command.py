@@ -57,6 +57,12 @@ def test_labels_bear_the_corpus_and_repeats_are_gone(tmp_path, mine, capsys):
     assert len(corpus.train) > 0.4 * len(whole)
 
 
+def test_a_file_may_have_a_colon_in_its_name(tmp_path, mine):
+    named = mine.rename(tmp_path / "at 9:30.jsonl")
+    assert len(merged(tmp_path / "all.jsonl", named)) == 11
+    assert len(merged(tmp_path / "five.jsonl", f"{named}:5")) == 5
+
+
 def test_the_same_seed_gives_the_same_bytes_and_a_subset_is_random(tmp_path, mine):
     names = [tmp_path / f"{i}.jsonl.gz" for i in range(3)]
     first, _, other = (
