@@ -82,7 +82,7 @@ def _row(record: Record, path: Path) -> List[str]:
     # Not the clock's, which depend on what else a machine does.
     seconds = (record.by_epoch or {}).get("processor_seconds", ())
     known = [each for each in seconds if each is not None]
-    shares = ("bleu", "rouge_l", "word_f1", "slot_error_rate")
+    shares = ("bleu", "rouge_l", "word_f1")
     return [
         record.name,
         f"{record.n:,}",
@@ -91,6 +91,7 @@ def _row(record: Record, path: Path) -> List[str]:
         "–" if record.mechanism == "none" else "∞" if epsilon is None else f"{epsilon:.2f}",
         f"{record.test['perplexity']:.1f}",
         *(f"{100 * written[key]:.1f}" for key in shares),
+        f"{100 * written['slot_error_rate']:.1f}" if written["values"] else "–",
         f"{sum(known) / 60:.0f}" if known and len(known) == len(seconds) else "–",
     ]
 

@@ -31,7 +31,7 @@ SCORES = re.compile(r"SER|intents|accuracy|F1|AUC|TPR|exposure|BLEU|ROUGE|slot e
 KEYS = (("SER", "ser"), ("intents right", "intent_accuracy"), ("F1", "slot_f1"),
         ("accuracy", "accuracy"), ("F1", "macro_f1"))  # fmt: skip
 WRITTEN = (("BLEU", "bleu"), ("ROUGE-L", "rouge_l"), ("slot errors", "slot_error_rate"),
-           ("with a threshold", "accuracy"))  # fmt: skip
+           ("F1", "word_f1"), ("with a threshold", "accuracy"))  # fmt: skip
 LARGE = {f"results/{name}.md" for name in ("tradeoff", "table1", "table1_full_size")}
 SIZES = {"mn": 1e6, "bn": 1e9}
 ROUNDED = 6e-5  # of a share of 1 with six digits, in per cent
