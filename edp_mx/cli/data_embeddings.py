@@ -12,8 +12,9 @@ from edp_mx.runtime.progress import progress_bar
 
 EXAMPLES = """\
 The texts must be apart from the training data, one utterance per line, plain or .gz: vectors
-made of the training data would carry it past the privacy guarantee. A .bin makes a vector of any
-word from its parts; .vec and .vec.gz hold those of the texts' words, or of a public list's.
+made of the training data would carry it past the privacy guarantee. A private training that
+recognises its own texts, by FILE.origin.json, has an infinite epsilon. A .bin makes a vector of
+any word from its parts; .vec and .vec.gz hold those of the texts' words, or of a public list's.
 
 examples:
   edp-mx data train-embeddings other_utterances.txt --out vectors.bin --dimension 300

@@ -15,6 +15,8 @@ from pathlib import Path
 from typing import Dict, Iterable, Iterator, List, Optional, Sequence
 
 from edp_mx.data.fasttext_model import FastTextModel
+from edp_mx.data.lists import lines_as_texts
+from edp_mx.data.origin import noted_sources
 from edp_mx.data.text import lines_of, write_lines
 from edp_mx.errors import UserError
 from edp_mx.runtime.files import PathLike
@@ -56,6 +58,9 @@ def train_fasttext(
 ) -> int:
     """Train subword vectors (skip-gram) on texts of separate utterances, one per line.
 
+    A file beside `out_path` says what the texts were, by which a training on one of them with
+    privacy tells that no ε holds.
+
     Args:
         texts: UTF-8 files, plain or .gz. They must be apart from the training part: no ε covers
             what the vectors reveal of it.
@@ -94,11 +99,13 @@ def train_fasttext(
         if not write_lines(text, progress(lines, "text", None)):
             raise UserError(f"{' and '.join(map(str, texts))}: there is no line with text")
         _train(text, model, settings, ", ".join(map(str, texts)), progress)
-        if out.suffix != ".bin":
-            return _write_vectors(model, out, words)
-        count = len(FastTextModel(model).words())
-        os.replace(model, out)
-        return count
+        read = [(str(path), lines_as_texts(path)) for path in texts]
+        with noted_sources(out, read, seed=seed):
+            if out.suffix != ".bin":
+                return _write_vectors(model, out, words)
+            count = len(FastTextModel(model).words())
+            os.replace(model, out)
+            return count
 
 
 def _folder_beside(out: Path) -> tempfile.TemporaryDirectory:

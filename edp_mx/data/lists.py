@@ -30,8 +30,13 @@ def texts_of(
         columns: which keys or columns of a corpus hold what; by default the usual ones.
     """
     if source.endswith(TEXTS):
-        return (Utterance(tuple(split_tokens(line)), (), "") for line in lines_of(Path(source)))
+        return lines_as_texts(source)
     return named_utterances(source, size=size, seed=seed, columns=columns)
+
+
+def lines_as_texts(path: PathLike) -> Iterable[Utterance]:
+    """Yield each line of a text, without tags, and intent ""."""
+    return (Utterance(tuple(split_tokens(line)), (), "") for line in lines_of(Path(path)))
 
 
 def tokens_of(source: str, **made: Any) -> Iterator[Sequence[str]]:

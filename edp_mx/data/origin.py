@@ -86,7 +86,7 @@ class Read:
         (part,) = keyed_all([fingerprint], salt=self.salt)[1]
         return replace(self, part=part)
 
-    def with_texts_of(self, utterances: Sequence[Utterance]) -> Read:
+    def with_texts_of(self, utterances: Iterable[Utterance]) -> Read:
         """Return it with a sample of the texts of utterances: those with the lowest digests."""
         digests = _digests(utterances)
         size, lowest = len(digests), np.unique(digests)[:SAMPLE]
@@ -142,7 +142,7 @@ class _Line:
 
 
 def beside(path: PathLike) -> Path:
-    """Return the place of the origin of a merged corpus."""
+    """Return the place of the origin of a file: a merged corpus, prompts or word vectors."""
     return Path(f"{path}.{ORIGIN}")
 
 
@@ -153,7 +153,7 @@ def write_origin(path: PathLike, line: Iterable[Origin]) -> None:
 
 @contextmanager
 def noted_sources(
-    out: PathLike, sources: Iterable[Tuple[str, Sequence[Utterance]]], *, seed: int
+    out: PathLike, sources: Iterable[Tuple[str, Iterable[Utterance]]], *, seed: int
 ) -> Iterator[None]:
     """Note, beside a file that is now made of corpora, which these are, by a sample of their texts.
 
@@ -171,7 +171,7 @@ def noted_sources(
     write_origin(beside(out), origin)
 
 
-def _named(name: str, utterances: Sequence[Utterance], seed: int) -> List[Read]:
+def _named(name: str, utterances: Iterable[Utterance], seed: int) -> List[Read]:
     """The identity of a named corpus, with its own sources where it was made of others."""
     if is_standin(name):
         read = Read.of(DataConfig(corpus=name, split_seed=seed))

@@ -8,7 +8,17 @@ from typing import Any, List, NamedTuple, Optional, Tuple
 
 from edp_mx.config import ExperimentConfig
 from edp_mx.data.corpus import Corpus
-from edp_mx.data.origin import GONE, ORIGIN, UNKNOWN, AtHand, Origin, corpora_of, read_origin
+from edp_mx.data.origin import (
+    GONE,
+    MERGED,
+    ORIGIN,
+    UNKNOWN,
+    AtHand,
+    Origin,
+    beside,
+    corpora_of,
+    read_origin,
+)
 from edp_mx.models.checkpoints.huggingface import CONFIG
 from edp_mx.runs.file_types import Privacy
 from edp_mx.runs.run_directory import MODEL, RunDirectory
@@ -20,10 +30,11 @@ class Brought(NamedTuple):
     """The ancestry of a model in plain values, so that rank 0 can send it to the other workers.
 
     Attributes:
-        is_own: it starts from a training on its own corpus, or one that may have been.
+        is_own: it starts from a training on its own corpus, or one that may have been, or from word
+            vectors of such a training.
         has_own_words: such a training took the words or pieces from its training part.
-        said: of each ancestor, what it brings (start or words), a sentence, and whether it has read
-            this corpus (None: nobody here knows).
+        said: of each ancestor, what it brings (start, words or word vectors), a sentence, and
+            whether it has read this corpus (None: nobody here knows).
     """
 
     is_own: bool
@@ -37,16 +48,22 @@ def brought_along(config: ExperimentConfig, corpus: Corpus) -> Brought:
     See `AtHand.is_in` for when two corpora count as the same. A run that is gone counts as one on
     the same corpus. What is known of an ancestor, but cannot be compared, is said.
     """
-    line, apart, here = line_of_start(config), _line_of_words(config), AtHand(config.data, corpus)
-    own = {origin: _is_own(origin, here) for origin in (*line, *apart)}
+    vectors, line, apart = _vectors(config), line_of_start(config), _line_of_words(config)
+    here = AtHand(config.data, corpus)
+    own = {origin: _is_own(origin, here) for origin in (*vectors, *line, *apart)}
     said = tuple(
-        ("start" if origin in line else "words", _say(origin, is_own), is_own)
+        (_kind(origin, vectors, line), _say(origin, is_own), is_own)
         for origin, is_own in own.items()
     )
     words = line if config.data.vocabulary.source == "checkpoint" else apart
     taken = next((origin for origin in words if origin.words != "checkpoint"), None)
     has_own_words = taken is not None and taken.words == "train" and bool(own[taken])
-    return Brought(any(own[origin] for origin in line), has_own_words, said)
+    return Brought(any(own[origin] for origin in (*vectors, *line)), has_own_words, said)
+
+
+def _kind(origin: Origin, vectors: Line, start: Line) -> str:
+    """What an ancestor brings."""
+    return "word vectors" if origin in vectors else "start" if origin in start else "words"
 
 
 def origin_of_run(run: RunDirectory, config: ExperimentConfig, corpus: Corpus) -> Line:
@@ -62,7 +79,7 @@ def origin_of_run(run: RunDirectory, config: ExperimentConfig, corpus: Corpus) -
 
 
 def line_of_start(config: Any) -> Line:
-    """Return the ancestors of a model's start; `declarations` has the word vectors."""
+    """Return the ancestors of a model's start, without word vectors."""
     named = [getattr(config.model, key, None) for key in ("start_from", "checkpoint")]
     return tuple(o for folder in named if folder is not None for o in origin_of(Path(folder)))
 
@@ -103,7 +120,10 @@ def origin_of(folder: Path) -> Line:
 def _vectors(config: ExperimentConfig) -> Line:
     """The word vectors that a model starts from; they are no step in the line of its words."""
     path = config.data.embeddings.path
-    return () if path is None else (Origin(Path(path).name, UNKNOWN, words="checkpoint"),)
+    if path is None:
+        return ()
+    line = read_origin(beside(path)) or (Origin(Path(path).name, UNKNOWN),)
+    return tuple(replace(each, words="checkpoint") for each in line)
 
 
 def _name_of(folder: Path) -> str:
@@ -129,10 +149,11 @@ def _say(origin: Origin, is_own: Optional[bool]) -> str:
         return f"{named}, whose training text nobody here knows"
     if origin.how == GONE:
         return f"{name}, which is gone, and may have been trained on this corpus"
-    merged = origin.corpora[1:] or origin.corpora
+    is_merged = origin.how == MERGED
+    merged = origin.corpora if is_merged else origin.corpora[1:] or origin.corpora
     corpora = ", ".join(dict.fromkeys(read.corpus for read in merged))
     how = "without privacy"
-    if origin.how != "none":
+    if origin.how != "none" and not is_merged:
         epsilon = "infinity" if origin.epsilon is None else f"{origin.epsilon:.3g}"
         how = f"by {origin.how} with an epsilon of {epsilon}"
     trained = f"{name}, trained on {corpora} {how}"

@@ -23,7 +23,8 @@ from edp_mx.runs.ancestors import Brought
 from edp_mx.runs.early_plan import plan_before_data
 from edp_mx.runtime.json_text import read_json
 
-_INPUT = {"start": "start", "words": "vocabulary"}  # their names in privacy.assume_public
+# Their names in privacy.assume_public.
+_INPUT = {"start": "start", "word vectors": "start", "words": "vocabulary"}
 
 
 def sampler_for(
@@ -97,14 +98,10 @@ def _declarations_of(config: ExperimentConfig, brought: Brought) -> Tuple[Declar
     Of files and folders only the names are said. What is drawn at random, or read from the private
     training part, is no declaration: the latter makes ε infinite.
     """
-    label_words, vectors = getattr(config.model, "label_words", None), config.data.embeddings.path
+    label_words = getattr(config.model, "label_words", None)
     found = [("words", _words(config), False), ("labels", _labels(config), False)]
     if label_words is not None:
         found.append(("label words", f"declared public by the list {_name(label_words)}", False))
-    if vectors is not None:
-        found.append(
-            ("word vectors", f"{_name(vectors)}, whose training text nobody here knows", True)
-        )
     for of, said, is_own in brought.said:
         is_assumed = is_own and _INPUT[of] in config.privacy.assume_public
         by = ", declared public by privacy.assume_public" if is_assumed else ""

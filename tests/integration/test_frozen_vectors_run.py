@@ -13,16 +13,31 @@ SETTINGS = [*TINY, "data.size=200", "training.epochs=2", "training.learning_rate
             "privacy.chunk_size=4"]  # fmt: skip
 
 
-@pytest.fixture(scope="module")
-def vectors(tmp_path_factory):
-    """Vectors of the words of another draw of the corpus."""
-    pytest.importorskip("fasttext")
-    folder = tmp_path_factory.mktemp("vectors")
-    lines = [" ".join(u.tokens) for u in make_utterances("communication", size=500, seed=77)]
+def trained_on(folder, **draw):
+    """Vectors of the words of a draw of the corpus."""
+    lines = [" ".join(u.tokens) for u in make_utterances("communication", **draw)]
     (folder / "text.txt").write_text("\n".join(lines))
     edp_mx("data", "train-embeddings", folder / "text.txt", "--out", folder / "v.vec.gz",
            "--dimension", "8", "--buckets", "2000", "--lowercase")  # fmt: skip
     return folder / "v.vec.gz"
+
+
+@pytest.fixture(scope="module")
+def vectors(tmp_path_factory):
+    """Vectors of the words of another draw of the corpus."""
+    pytest.importorskip("fasttext")
+    return trained_on(tmp_path_factory.mktemp("vectors"), size=500, seed=77)
+
+
+def test_vectors_of_the_corpus_itself_are_refused_and_others_are_named(vectors, tmp_path):
+    """The text is recognised, though it lies elsewhere and its words are in lower case."""
+    own = trained_on(tmp_path, size=200, seed=0)
+    files = [QUICKSTART, CONFIGS / "recipe" / "frozen_vectors.yaml", "--check", "--set", *SETTINGS]
+    said = edp_mx("train", *files, f"data.embeddings.path={own}", code=2).stderr
+    assert "word vectors of its text" in said and "privacy.assume_public: [start]" in said
+    assert not (tmp_path / "run").exists()
+    said = " ".join(edp_mx("train", *files, f"data.embeddings.path={vectors}").stdout.split())
+    assert "word vectors: v.vec.gz, trained on text without privacy, declared other" in said
 
 
 def test_frozen_vectors_stay_as_they_are_in_the_file(vectors, tmp_path):

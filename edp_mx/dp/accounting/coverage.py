@@ -73,11 +73,12 @@ PRIVATE_INPUTS: Dict[str, PrivateInput] = {
         'list of labels that was read from the corpus counts once its line "private" is removed)',
     ),
     "start": PrivateInput(
-        "the model starts from a run that was trained on the same corpus, or may have been "
-        "(model.start_from, model.checkpoint)",
-        "the run that the model starts from, and those before it, had been trained on other "
-        "utterances",
-        "let model.start_from or model.checkpoint name a model of another, public corpus",
+        "the model starts from a run that was trained on the same corpus, or may have been, or "
+        "from word vectors of its text (model.start_from, model.checkpoint, data.embeddings)",
+        "the run that the model starts from, those before it and its word vectors had been trained "
+        "on other utterances",
+        "let model.start_from, model.checkpoint and data.embeddings name what was trained on "
+        "another, public corpus",
     ),
     "lengths": PrivateInput(
         "batches were made by the lengths of private utterances (length_buckets)",

@@ -114,7 +114,8 @@ def test_nothing_of_this_process_s_memory_is_in_the_file(tmp_path, text):
     train_fasttext([text], tmp_path / "out" / "b.bin", 8, epochs=1)
     a, b = (tmp_path / "out" / name for name in ("a.bin", "b.bin"))
     assert a.read_bytes() == b.read_bytes() and kept
-    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == ["a.bin", "b.bin"]
+    written = sorted(path.name for path in (tmp_path / "out").iterdir())
+    assert written == ["a.bin", "a.bin.origin.json", "b.bin", "b.bin.origin.json"]
 
 
 def test_progress_counts_the_lines_and_every_percent(tmp_path, text):

@@ -11,7 +11,8 @@ from edp_mx.config import load_config
 from edp_mx.data.corpus import load_corpus
 from edp_mx.data.fingerprint import fingerprint
 from edp_mx.data.labels import LabelsConfig
-from edp_mx.data.origin import ORIGIN, write_origin
+from edp_mx.data.lists import lines_as_texts
+from edp_mx.data.origin import ORIGIN, noted_sources, write_origin
 from edp_mx.data.utterance import Utterance
 from edp_mx.data.vocabulary import Vocabulary, VocabularyConfig
 from edp_mx.dp.accounting.samplers import Sizes
@@ -105,6 +106,30 @@ def test_a_list_of_words_beside_an_origin_is_of_that_model(place):
     assert brought(place, start=None, words=f"file, path: {words}") == (False, True)
     words.rename(place / "vocab.txt")
     assert brought(place, start=None, words=f"file, path: {place / 'vocab.txt'}") == (False, False)
+
+
+@pytest.mark.parametrize(("read", "is_own"), [("mine", True), ("other", False)])
+def test_word_vectors_say_whose_text_they_were_trained_on(place, read, is_own):
+    """A run that starts from such a model is told, too; words from elsewhere stay public."""
+    vectors = place / "vectors.vec"
+    config = configured(place, MINE, f"data.embeddings.path={vectors}", start=None, words="sample")
+    corpus = load_corpus(config.data)
+    unknown = ("word vectors", "vectors.vec, whose training text nobody here knows", None)
+    assert brought_along(config, corpus) == (False, False, (unknown,))
+    text = place / "text.txt"
+    text.write_text("".join(f"{read}{i}\n" for i in range(50)))
+    with noted_sources(vectors, [(str(text), lines_as_texts(text))], seed=0):
+        pass
+    own, words_are_own, ((kind, said, same),) = brought_along(config, corpus)
+    assert (own, words_are_own, kind, same) == (is_own, False, "word vectors", is_own)
+    which = "which is this corpus, or may be" if is_own else "declared other than this corpus"
+    assert said == f"vectors.vec, trained on text without privacy, {which}"
+    write_run(place, "first", OTHER, start=None)
+    theirs = configured(place, OTHER, f"data.embeddings.path={vectors}", start=None, words="sample")
+    first = RunDirectory(place / "first")
+    line = origin_of_run(first, theirs, SimpleNamespace(train=[]))
+    write_origin(first.path / ORIGIN, line)
+    assert brought(place) == (is_own, False)
 
 
 @pytest.mark.parametrize(("words", "are_own"), [("checkpoint", True), ("train", False)])
