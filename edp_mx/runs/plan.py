@@ -39,6 +39,7 @@ def sampler_for(
     """Return a worker's share of the training records, drawn as configured."""
     training, privacy = config.training, config.privacy
     assert privacy.unit is not None  # PrivacyConfig settles it
+    has_neighbours = privacy.mechanism != "none"  # which length buckets must not tell apart
     return deal(
         unit=privacy.unit,
         sampler=privacy.sampler,
@@ -53,7 +54,7 @@ def sampler_for(
         steps_per_epoch=training.steps_per_epoch,
         length_buckets=training.length_buckets,
         lengths=lengths,
-        adjacency=privacy.adjacency,
+        adjacency=privacy.adjacency if has_neighbours else "zero_out",
         insecure_fixed_seed=privacy.insecure_fixed_seed,
     )
 
