@@ -26,7 +26,8 @@ from edp_mx.runtime.console_text import count_of, wrap
 TEXT_EXAMPLES = """\
 One utterance per line, its tokens with a blank between them, corpus after corpus: what a training
 with task: masked_lm and `edp-mx data train-embeddings` read. Leave out the corpus that you will
-train on with privacy: text that is pre-trained on is not protected.
+train on with privacy: text that is pre-trained on is not protected. FILE.origin.json says what was
+read, so that a private training recognises its own corpus in what its model starts from.
 
 examples:
   edp-mx data text snips nlu_eval communication health video --out text/for_atis.txt.gz
@@ -114,15 +115,18 @@ def add_lists(actions: Any) -> None:
 
 
 def run_text(arguments: argparse.Namespace) -> int:
-    from edp_mx.data.lists import tokens_of
+    from edp_mx.data.lists import texts_of, tokens_of
+    from edp_mx.data.origin import noted_sources
     from edp_mx.data.readers.columns_config import NONE
     from edp_mx.data.text import write_lines
 
     made = _made(arguments)
     made["columns"] = replace(made["columns"], slots=NONE, intent=NONE)
-    read = [tokens_of(source, **made) for source in arguments.sources]
-    lines = map(" ".join, chain.from_iterable(read))
-    count = write_lines(arguments.out, tqdm(lines, desc="text", unit=" lines", unit_scale=True))
+    read = [(source, texts_of(source, **made)) for source in arguments.sources]
+    texts = chain.from_iterable(tokens_of(source, **made) for source in arguments.sources)
+    lines = tqdm(map(" ".join, texts), desc="text", unit=" lines", unit_scale=True)
+    with noted_sources(arguments.out, read, seed=arguments.seed):
+        count = write_lines(arguments.out, lines)
     print(wrap(f"{arguments.out}  {count_of(count, 'line')} from {', '.join(arguments.sources)}"))
     return 0
 

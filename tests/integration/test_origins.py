@@ -117,9 +117,9 @@ def test_a_pretraining_on_the_texts_of_the_corpus_is_known_by_them(place):
         edp_mx("train", place / "pretrain.yaml", "--run", place / f"bert_{name}")
     said = heads(place, "bert_mine/model", key="checkpoint")
     assert f"epsilon that holds infinite: {PIECES}; {OWN}" in said
-    assert "start: bert_mine, trained on lines without privacy, which is this" in said
+    assert "start: bert_mine, trained on mine without privacy, which is this" in said
     said = heads(place, "bert_other/model", assumed="")
-    assert "bert_other, trained on lines without privacy, declared other" in said
+    assert "bert_other, trained on other without privacy, declared other" in said
     (place / "bert_mine" / "model" / "origin.json").unlink()
     said = heads(place, "bert_mine/model", assumed="")
     assert "start: bert_mine/model, whose training text nobody here knows" in said
