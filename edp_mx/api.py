@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Dict, Iterator, List, Mapping, Optional, 
 
 from edp_mx.data.utterance import are_words
 from edp_mx.errors import UserError
+from edp_mx.runtime.config_files import overrides_of
 
 if TYPE_CHECKING:
     from edp_mx.attacks.outcomes import Outcome
@@ -96,7 +97,7 @@ def predict(
         if not are_words(one):
             raise UserError(f"utterance {number}: give a text with a word, or a list of words")
     if settings:
-        trained.set_answering([f"{key}={value}" for key, value in settings.items()])
+        trained.set_answering(overrides_of(settings))
     return trained.predict(tokens)
 
 

@@ -22,7 +22,6 @@ from experiments.command import main
 from experiments.tables.paper import DECAY_RATES, TABLE_1, name_of
 from experiments.tables.paper_point import LARGEST, SMALLEST, TOLERANCE, delta_of, paper_point
 
-MODELS = tuple(each.upper() for each in TABLE_1)
 EPOCHS = (50, 40, 30, 20, 10)  # T, largest first
 RELEASE = Release(
     unit="micro_batch",
@@ -112,27 +111,27 @@ def _log10(bound: Bound) -> float:
 
 def rows() -> List[Row]:
     """Return all 36, in the order of the paper's table."""
-    return [row for model in MODELS for row in _rows_of(model)]
+    return [row for model in TABLE_1 for row in _rows_of(model)]
 
 
 def _rows_of(model: str) -> List[Row]:
     """Return the cells of one model, with the largest T for which each has settings."""
     for epochs in EPOCHS:
         found = list(_with_epochs(model, epochs))
-        if len(found) == len(DECAY_RATES) * len(TABLE_1[model.lower()]):
+        if len(found) == len(DECAY_RATES) * len(TABLE_1[model]):
             return found
     raise SystemExit(f"no T of {EPOCHS} reproduces all rows of {model}")
 
 
 def _with_epochs(model: str, epochs: int) -> Iterator[Row]:
     """Yield the rows that T epochs can reproduce with a z₀ inside of the range searched."""
-    for corpus, row in TABLE_1[model.lower()].items():
+    for corpus, row in TABLE_1[model].items():
         for kind, change in row.changes.items():
-            point = paper_point(model.lower(), corpus, kind, epochs=epochs)
+            point = paper_point(model, corpus, kind, epochs=epochs)
             assert point is not None
             z = min(max(point.noise_multiplier, SMALLEST), LARGEST)
             plan = Plan(RELEASE, z, point.decay, epochs, delta=delta_of(corpus))
-            found = Row(model, name_of(corpus), change.log10_epsilon, plan)
+            found = Row(model.upper(), name_of(corpus), change.log10_epsilon, plan)
             if abs(found.as_published - found.paper) <= TOLERANCE:
                 yield found
 

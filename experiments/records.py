@@ -62,13 +62,14 @@ def run(arguments: argparse.Namespace) -> int:
 def _new(found: Sequence[Kept], there: Sequence[Kept], key: Callable[[Kept], Any]) -> List[Kept]:
     """The missing records; refuse one that differs from the kept record of the same id."""
     known: Dict[Any, Kept] = {key(each): each for each in there}
+    old = set(known)
     for each in found:
         if known.setdefault(key(each), each) != each:
             raise UserError(
                 f"{each.name} ({key(each)}) exists and differs, so nothing was "
                 "added; to replace it, use `edp-mx runs keep`"
             )
-    return [known[each] for each in known if each not in set(map(key, there))]
+    return [known[each] for each in known if each not in old]
 
 
 if __name__ == "__main__":

@@ -56,6 +56,7 @@ def write_outcome(
     folder = attack_folder(run, attack)
     columns = [np.asarray(one.scores, np.float64).tolist() for one in guesses]
     rows = list(zip(scores.judged_ids, labels.astype(int).tolist(), *columns))
+    (folder / "roc.csv").unlink(missing_ok=True)  # an earlier one: it is drawn last, as the end
     write_json(folder / "attack.json", outcome)  # first: it refuses values that JSON lacks
     write_csv(folder / "guesses.csv", ["id", "is_member", *(one.name for one in guesses)], rows)
     return outcome

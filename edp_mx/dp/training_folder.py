@@ -74,8 +74,8 @@ class TrainingFolder:
         mark = newest_mark(self._path / "checkpoint.npz")
         if mark is not None:
             refuse_other(self._path / LEDGER, mark)
-        elif not (self._path / LEDGER).exists():
-            return []
+        elif not (self._path / LEDGER).exists() or b"\n" not in (self._path / LEDGER).read_bytes():
+            return []  # a crash may have left part of the head: nothing was released
         ledger = read_ledger(self._path / LEDGER)
         if not CLIPPINGS[ledger.plan.clipping].takes_many:
             # The loop may have taken the place of ghost clipping, which costs the same.

@@ -87,7 +87,7 @@ class Confidences:
         return AtThreshold(threshold, right, refused, found, float(np.mean(is_right)))
 
     def best_threshold(self) -> float:
-        """Return the one of 0.01, 0.02 … with the best mean of `right` and `found`."""
+        """Return the one of 0, 0.01 … 1 with the best mean of `right` and `found`."""
         tried = [self.at(percent / 100) for percent in range(101)]
         return max(tried, key=lambda each: each.right + (each.found or 0)).threshold
 

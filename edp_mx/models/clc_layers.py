@@ -58,13 +58,7 @@ class CharCNN(gluon.HybridBlock):
     """
 
     def __init__(
-        self,
-        num_characters: int,
-        *,
-        dimension: int = 30,
-        filters: int = 30,
-        width: int = 3,
-        **block: str,
+        self, num_characters: int, *, dimension: int, filters: int, width: int, **block: str
     ) -> None:
         super().__init__(**block)
         with self.name_scope():
@@ -103,13 +97,7 @@ class BiLSTM(gluon.HybridBlock):
     """
 
     def __init__(
-        self,
-        input_size: int,
-        *,
-        hidden_size: int = 384,
-        num_layers: int = 2,
-        dropout: float = 0.0,
-        **block: str,
+        self, input_size: int, *, hidden_size: int, num_layers: int, dropout: float, **block: str
     ) -> None:
         super().__init__(**block)
         self.num_layers = num_layers

@@ -44,8 +44,14 @@ def read_start(config: ModelConfig) -> Optional[Any]:
             "model.intents: infilling needs a masked-LM head to start from: set model.checkpoint "
             "or model.start_from"
         )
-    if folder is None or family.read_checkpoint is None:
+    if folder is None:
         return None
+    key = "checkpoint" if getattr(config, "checkpoint", None) else "start_from"
+    if family.read_checkpoint is None:
+        raise UserError(
+            f"model.{key}: {folder} is a checkpoint in Hugging Face's layout, from which no "
+            f"{config.family} can start; name a finished run, or another model.family"
+        )
     checkpoint = family.read_checkpoint(folder)
     theirs = {key: getattr(checkpoint.config, key) for key in family.sizes}
     differing = {key: value for key, value in theirs.items() if value != getattr(config, key)}
@@ -53,7 +59,6 @@ def read_start(config: ModelConfig) -> Optional[Any]:
         told = " and ".join(f"{key} {value}" for key, value in differing.items())
         wanted = ", ".join(f"model.{key}" for key in differing)
         raise UserError(
-            f"model.checkpoint: {checkpoint.folder} is a {family.title} with {told}; leave out "
-            f"{wanted}"
+            f"model.{key}: {checkpoint.folder} is a {family.title} with {told}; leave out {wanted}"
         )
     return checkpoint

@@ -104,12 +104,7 @@ class CarriedWeight:
     """
 
     def __init__(
-        self,
-        weight: gluon.Parameter,
-        left: gluon.Parameter,
-        right: gluon.Parameter,
-        *,
-        seed: int = 0,
+        self, weight: gluon.Parameter, left: gluon.Parameter, right: gluon.Parameter, *, seed: int
     ) -> None:
         self._weight, self.carriers = weight, (left, right)
         self._seed = (seed, zlib.crc32(weight.name.encode()))

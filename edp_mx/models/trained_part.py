@@ -27,7 +27,8 @@ class TrainedPart:
         name: the value.
         endings: of the names of the encoder's parameters that have gradients.
         settings: the settings of its own, which `TransformerSettings` inherits.
-        is_merged: whether `plain` leaves none of the parameters that it adds.
+        is_merged: whether the weights of `plain` compute the same without the parameters that it
+            adds.
     """
 
     name: str

@@ -13,9 +13,9 @@ from matplotlib.figure import Figure
 from edp_mx.errors import UserError
 from edp_mx.reports.figures import COLOURS, MOST_COLUMNS, build_panels, label_axes
 from edp_mx.reports.table import render_table
-from edp_mx.runs.sweep.config import overrides_of
 from edp_mx.runs.sweep.total_epsilon import total_of
 from edp_mx.runs.sweep.trial import Trial
+from edp_mx.runtime.config_files import overrides_of
 from edp_mx.tasks.intent_slot.task import INTENT_SLOT
 from edp_mx.tasks.task import Metric
 

@@ -57,8 +57,9 @@ def vocabulary_for(
         _sample_for(key, getattr(data, key), data, corpus) for key in ("vocabulary", "labels")
     )
     if FAMILIES[config.model.family].has_pieces:
+        seen = corpus.train if data.vocabulary.source == "train" else word_sample
         vocabulary = Vocabulary.of_pieces(
-            _tokenizer(config, word_sample or corpus.train, checkpoint),
+            _tokenizer(config, seen, checkpoint),
             corpus.train,
             word_source=data.vocabulary.source,
             labels=data.labels,
@@ -89,6 +90,8 @@ def _sample_for(key: str, part: Any, data: DataConfig, corpus: Corpus) -> List[U
     if part.source != "sample":
         return []
     sample = public_sample(data, part.path)
+    if not sample:
+        raise UserError(f"data.{key}.path: {part.path} holds no utterances; name another file")
     if part.path is not None and not AtHand(data, corpus).is_public(sample, part.path):
         raise UserError(
             f"data.{key}.path: {part.path} holds utterances of the corpus itself, which is "

@@ -90,7 +90,7 @@ def check(
         resumed: the run that would go on, of which all that its ledger has is counted besides.
 
     Raises:
-        UserError: as the run itself would before its first step.
+        UserError: as the run itself would before it builds its model.
     """
     if resumed is not None:
         refuse_other_workers(resumed, num_workers)

@@ -245,7 +245,8 @@ def refuse_overdraft(
                 f"privacy.corpus_budget: {other.name}, in the same folder, has ε = ∞, because "
                 f"{PRIVATE_INPUTS[name].reason}; move it elsewhere if nobody is ever shown it"
             )
-    worst = count_by_record([this, *mine], delta=planned.plan.delta)[0]
+    found = count_by_record([this, *mine], delta=planned.plan.delta)
+    worst = next(each for each in found if this.name in each.names)  # the largest comes first
     if not worst.bound.is_within(budget):
         before = ", ".join(name for name in worst.names if name != this.name) or "no other run"
         raise UserError(

@@ -128,9 +128,7 @@ def chosen(measured: Iterable[Measurement]) -> List[Measurement]:
 
 
 def _condition(record: Record) -> Tuple[Any, ...]:
-    is_private = record.mechanism != "none"
-    epsilon = epsilon_of(record) if is_private else math.inf
-    return record.corpus, record.family, record.mechanism, record.n, epsilon
+    return record.corpus, record.family, record.mechanism, record.n, epsilon_of(record)
 
 
 def _measurement(records: List[Record]) -> Measurement:

@@ -107,10 +107,7 @@ class Prepared:
 
 
 def prepare(
-    config: ExperimentConfig,
-    workers: Workers,
-    heartbeat: Heartbeat = no_heartbeat,
-    progress: Progress = no_progress,
+    config: ExperimentConfig, workers: Workers, heartbeat: Heartbeat, progress: Progress
 ) -> Prepared:
     """Load the corpus, split and encode it, and build the model; the same on every worker.
 

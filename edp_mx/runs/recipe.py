@@ -20,9 +20,11 @@ _MODEL, _MECHANISM = "configs/model/{family}.yaml", Path("configs/mechanism/dp_s
 _HEADS, _ENCODER = Path("configs/recipe/heads.yaml"), Path("configs/recipe/encoder.yaml")
 # Settings that are the corpus' own, are left to the user, or change no result.
 _LEFT_OUT = ("name", "privacy.unit", "privacy.assume_public", "privacy.noise_multiplier",
-             "training.seed", "training.evaluation_batch_size", "training.tracking",
+             "privacy.delta", "privacy.delta_mode", "training.seed",
+             "training.evaluation_batch_size", "training.tracking",
              "training.watchdog_seconds")  # fmt: skip
-_COUNTED = ("training.epochs", "privacy.sampler", "privacy.adjacency")  # settings that ε depends on
+# Settings that ε depends on.
+_COUNTED = ("training.epochs", "training.steps_per_epoch", "privacy.sampler", "privacy.adjacency")
 _DECAY = ("privacy.decay.kind", "privacy.decay.rate")
 _WORDS = ("data.vocabulary.source", "checkpoint")  # the words of the public start
 
@@ -85,7 +87,7 @@ class Recipe:
             "privacy.mechanism": "dp_sgd",
             "privacy.target_epsilon": self.epsilon,
             "training.batch_size": self.batch_size,
-            **{key: self.setting(key) for key in _COUNTED},
+            **{key: self.setting(key) for key in _COUNTED if self.setting(key) is not None},
         }
         if self.setting("privacy.decay.kind") != "none":
             given.update({key: self.setting(key) for key in _DECAY})

@@ -41,8 +41,8 @@ class Found(NamedTuple):
 def collect(paths: Sequence[Path]) -> List[Found]:
     """Return what is at, or anywhere below, each path, without what is there twice.
 
-    A record whose run is there as well is left out: `is_counted` says that the ε of the one was
-    counted from its ledger, and is what the other states.
+    A record whose run is there as well is left out. `is_counted` says whether an ε was counted from
+    the ledger of a run; else it is what a record states.
     """
     found: Dict[str, Found] = {}
     for path in paths:

@@ -18,7 +18,6 @@ from edp_mx.models.encoder import ModelConfig
 from edp_mx.models.label_names import alike_tags, most_alike, named_rows, transitions_by_kind
 from edp_mx.models.registry import FAMILIES
 from edp_mx.models.trained_part import TrainedPart
-from edp_mx.models.trained_parts import PARTS
 from edp_mx.runs.run_directory import RunDirectory
 from edp_mx.runtime.npz import Arrays, read_arrays
 from edp_mx.tasks.model import TaskModel
@@ -39,8 +38,8 @@ class RunStart:
     folder: Path
     vocabulary: Vocabulary
     weights: Arrays
-    intents: str = "pooled"
-    part: TrainedPart = PARTS["all"]
+    intents: str
+    part: TrainedPart
 
     @classmethod
     def read(cls, folder: Path, ours: ModelConfig, *, width: Optional[int] = None) -> RunStart:
@@ -81,12 +80,7 @@ class RunStart:
         return self.vocabulary.tokenizer
 
     def load_into(
-        self,
-        model: TaskModel,
-        vocabulary: Vocabulary,
-        intents: str = "pooled",
-        *,
-        by_names: bool = False,
+        self, model: TaskModel, vocabulary: Vocabulary, intents: str, *, by_names: bool
     ) -> List[int]:
         """Set the parameters of the same name and meaning; log the others, which stay as drawn.
 
@@ -169,7 +163,7 @@ class RunStart:
         Where our intent head reads more features than the run's, their weights are 0.
         """
         theirs, weights, heads = self.vocabulary, self.weights, {}
-        if vocabulary.intents != theirs.intents:
+        if "intents" in model.heads and vocabulary.intents != theirs.intents:
             alike = most_alike(vocabulary.intents, theirs.intents)
             for name, ours in model.heads["intents"].collect_params().items():
                 if name in weights:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import copy
+import json
 from pathlib import Path
-from typing import Any, Callable, Mapping, Optional, Sequence, Type, TypeVar, Union
+from typing import Any, Callable, List, Mapping, Optional, Sequence, Type, TypeVar, Union
 
 from edp_mx.errors import UserError
 from edp_mx.runtime.structured import NotOfKind, structure
@@ -12,6 +13,11 @@ from edp_mx.runtime.yaml_tree import KeyPath, Origins, Tree, override, put, read
 
 T = TypeVar("T")
 Overrides = Union[Sequence[str], Mapping[str, Any]]  # `key.path=value` texts, or values by key
+
+
+def overrides_of(settings: Mapping[str, Any]) -> List[str]:
+    """Return settings by dotted key as `--set` takes them, from which the same values are read."""
+    return [f"{key}={json.dumps(value, ensure_ascii=False)}" for key, value in settings.items()]
 
 
 def read_settings(

@@ -12,7 +12,7 @@ from edp_mx.dp.accounting.clippings import CLIPPINGS
 from edp_mx.errors import UserError
 from edp_mx.runs.file_types import Record
 from edp_mx.runs.record import RESULTS_VERSION, absent_files, records_like, settings_of
-from edp_mx.runs.sweep.config import overrides_of
+from edp_mx.runtime.config_files import overrides_of
 from edp_mx.runtime.yaml_tree import override
 from experiments.tables.methods import CORPORA, FAMILIES, METHODS, Method, N, layers_of
 from experiments.tables.paper import TABLE_1

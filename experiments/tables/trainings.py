@@ -17,6 +17,7 @@ from edp_mx.runs.sweep.budget import Budget, locked
 from edp_mx.runs.sweep.processes import Ended, start, train_all
 from edp_mx.runs.sweep.trial import Trial, folder_of
 from edp_mx.runtime.json_text import parse_json
+from edp_mx.runtime.threads import allowed_threads
 
 logger = logging.getLogger(f"edp_mx.{__name__}")  # whose lines are shown
 
@@ -114,8 +115,7 @@ class Trainings:
         """Run another command, which ends with this process; return its exit code."""
         if self._lock is None:
             raise ValueError("a folder that is only read runs nothing")
-        threads = int(os.environ.get("OMP_NUM_THREADS") or os.cpu_count() or 1)
-        return start(words, log, threads, self._lock.fileno()).wait()
+        return start(words, log, allowed_threads(), self._lock.fileno()).wait()
 
     def _note(self, ended: Ended[TableTrial]) -> None:
         trial, run = ended.trial, ended.run

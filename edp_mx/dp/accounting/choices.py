@@ -73,7 +73,6 @@ def choose_delta(*, num_examples: int, delta: Optional[float] = None) -> float:
         raise UserError(f"num_examples is {num_examples}; privacy needs at least one example")
     if delta is None:
         return 0.5 / num_examples
-    check_rate(delta, "delta", is_open=True)
     check_delta(delta)
     if delta * num_examples >= 1:
         raise UserError(

@@ -49,7 +49,3 @@ class Decay:
         if self.kind == "linear":
             return 1.0 / (1.0 + self.rate * epoch)
         return math.exp(self.log_factor(epoch))
-
-    def noise_multiplier_at(self, noise_multiplier: float, epoch: int) -> float:
-        """Return z_t = z₀ d(t)."""
-        return noise_multiplier * self.factor(epoch)

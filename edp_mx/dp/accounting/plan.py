@@ -148,7 +148,7 @@ class Plan:
 
     def noise_multiplier_at(self, epoch: int) -> float:
         """Return z_t = z₀ d(t); no other place computes it."""
-        return self.decay.noise_multiplier_at(self.noise_multiplier, epoch)
+        return self.noise_multiplier * self.decay.factor(epoch)
 
     def effective_noise_multiplier_at(self, epoch: int) -> float:
         """Return z_eff of an epoch: of what is released, over its sensitivity."""

@@ -12,8 +12,7 @@ from typing import Deque, Dict, Iterable, Iterator, Optional, Sequence, Tuple, T
 
 import numpy as np
 
-from edp_mx.dp.privacy.box_muller import PAIRS as PAIRS
-from edp_mx.dp.privacy.box_muller import BoxMuller
+from edp_mx.dp.privacy.box_muller import PAIRS, BoxMuller
 from edp_mx.dp.privacy.grid_gaussian import GridGaussian
 from edp_mx.errors import UserError
 from edp_mx.runtime.processes import forbid_core_dumps

@@ -14,7 +14,6 @@ from edp_mx.dp.sampling.shuffle import Shard, numbers_below, shares_of
 from edp_mx.runtime.processes import forbid_core_dumps
 
 _AT_ONCE = 1 << 16  # records whose draws are decided together
-KEY_BYTES = 32
 
 
 class SecretWords:
@@ -34,7 +33,7 @@ class SecretWords:
         self, use: str, *, insecure_fixed_seed: Optional[int], rank: int, epoch: int
     ) -> None:
         forbid_core_dumps()
-        key = os.urandom(KEY_BYTES)
+        key = os.urandom(32)  # of AES-256
         if insecure_fixed_seed is not None:
             place = f"edp_mx insecure {use} {insecure_fixed_seed} {rank} {epoch}"
             key = hashlib.sha256(place.encode()).digest()

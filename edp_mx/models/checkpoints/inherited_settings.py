@@ -56,7 +56,7 @@ def _take_width(tree: Dict[str, Any], run: Dict[str, Any]) -> None:
     """Set the width of word vectors to that of a run, unless they come from a file."""
     section, key, name = _WIDTH
     theirs = run.get(section)
-    width = theirs.get(key, {}).get(name) if isinstance(theirs, dict) else None
+    width = (theirs.get(key) or {}).get(name) if isinstance(theirs, dict) else None
     ours = tree.setdefault(section, {})
     own = (ours.get(key) or {}) if isinstance(ours, dict) else None
     if width is not None and isinstance(own, dict) and not own.get("path"):

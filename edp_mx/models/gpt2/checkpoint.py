@@ -69,8 +69,9 @@ def read_config(path: Path) -> GPT2Config:
                 f"{path}: {key} is {settings[key]!r}, but a gpt2 can be read only with {wanted!r}"
             )
     ours = {key: settings[theirs] for key, theirs in _KEYS.items() if theirs in settings}
-    if ours.get("intermediate_size") is None:
-        ours["intermediate_size"] = _WIDER * settings.get("n_embd", GPT2Config.hidden_size)
+    hidden = ours.get("hidden_size", GPT2Config.hidden_size)
+    if ours.get("intermediate_size") is None and isinstance(hidden, int):
+        ours["intermediate_size"] = _WIDER * hidden
     try:
         return structure(ours, GPT2Config)
     except UserError as error:
@@ -88,7 +89,7 @@ def read_checkpoint(folder: PathLike) -> Checkpoint:
     folder = Path(folder)
     check_folder(folder, "a tokenizer and weights")
     config, tokenizer = read_config(folder / CONFIG), load_tokenizer(folder)
-    num_vectors = read_json(folder / CONFIG).get("vocab_size", len(tokenizer))
+    num_vectors = read_json(folder / CONFIG).get("vocab_size") or len(tokenizer)
     shapes = shapes_of(GPT2(config, num_pieces=num_vectors, prefix=""))
     tensors = _read_tensors(folder, shapes, len(tokenizer))
     return Checkpoint(config, tokenizer, tensors, str(folder))

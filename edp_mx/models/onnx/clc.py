@@ -63,7 +63,7 @@ def _spelled(graph: Graph, characters: Value, cnn: CharCNN) -> Value:
 
 
 def _bilstm(graph: Graph, tokens: Value, lengths: Value, lstm: BiLSTM) -> Value:
-    """Return the states of all layers' last one, 0 at padding. Shapes: (T, N, I) → (T, N, 2H)."""
+    """Return the states of the last layer, 0 at padding. Shapes: (T, N, I) → (T, N, 2H)."""
     counts = graph.apply("Cast", lengths, to=INT32)  # (N,)
     for layer in range(lstm.num_layers):
         lstms = getattr(lstm, f"forward{layer}"), getattr(lstm, f"backward{layer}")

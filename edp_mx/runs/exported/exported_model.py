@@ -10,7 +10,7 @@ from typing import Any, Callable, Dict, List, Optional, Sequence
 from edp_mx.data.tokenization import Cut
 from edp_mx.errors import UserError
 from edp_mx.runs.exported.shipped.decode import Decoder
-from edp_mx.runtime.config_files import read_settings
+from edp_mx.runtime.config_files import overrides_of, read_settings
 from edp_mx.runtime.json_text import read_json
 from edp_mx.runtime.threads import allowed_threads
 from edp_mx.tasks.confidence import Confidence
@@ -73,7 +73,7 @@ class ExportedModel:
     def set_answering(self, overrides: Sequence[str]) -> None:
         """Have it answer by other settings than its folder has, such as `threshold=0.5`."""
         own = vars(self._decoder)
-        kept = [f"{each.name}={own[each.name]}" for each in fields(Confidence)]
+        kept = overrides_of({each.name: own[each.name] for each in fields(Confidence)})
         own.update(asdict(read_settings([], [*kept, *overrides], kind=Confidence)))
 
     def predict(

@@ -106,8 +106,3 @@ def places_of(path: Path) -> Places:
     """Return where the file of a sweep sets each parameter."""
     _, origins = read_layers([path])
     return {key[1]: place for key, place in origins.items() if key[0] == "parameters" and key[1:]}
-
-
-def overrides_of(values: Values) -> List[str]:
-    """Return the settings of a trial as `--set` takes them."""
-    return [f"{key}={json.dumps(value, ensure_ascii=False)}" for key, value in values.items()]

@@ -13,9 +13,10 @@ from typing import Callable, Generic, Iterator, List, Optional, Sequence, Tuple,
 
 from edp_mx.runs.interrupted import has_begun
 from edp_mx.runs.run_directory import RunDirectory
-from edp_mx.runs.sweep.config import overrides_of
 from edp_mx.runs.sweep.trial import Trial, last_sentence
+from edp_mx.runtime.config_files import overrides_of
 from edp_mx.runtime.processes import end_with_parent, launcher
+from edp_mx.runtime.threads import allowed_threads
 
 PAUSE = 0.2  # seconds between two looks at the processes
 
@@ -78,7 +79,8 @@ def train_all(
         is_hopeless: asked again and again of each training; one that is gets a SIGTERM.
     """
     training: List[Tuple[T, RunDirectory, subprocess.Popen, float]] = []
-    threads = int(os.environ.get("OMP_NUM_THREADS") or (os.cpu_count() or 1) // workers) // at_once
+    shared = 1 if os.environ.get("OMP_NUM_THREADS") else workers  # it is given for each worker
+    threads = allowed_threads() // shared // at_once
     try:
         while True:
             for trial in islice(trials, at_once - len(training)):

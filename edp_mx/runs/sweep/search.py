@@ -156,8 +156,6 @@ class Sweep:
             record = record_of(run)
             trial.records.append(record)
             self._records.append(record)
-            if trial.score is None:
-                trial.error = "has no validation part to be ranked by"
         elif trial.is_stopped:
             if run.ledger.exists():  # the whole plan counts: the stop depends on what was released
                 LedgerFile(run.ledger, read_ledger(run.ledger).plan).stop()
@@ -167,8 +165,9 @@ class Sweep:
         logger.info("trial %d, %s", len(self.trials), trial.described())
 
     def _tell(self, proposed: Proposed, trial: Trial) -> None:
-        if trial.score is None or trial.error:
-            error = trial.error or "has no validation part to be ranked by"
-            self._study.tell_failed(proposed, error, is_stopped=trial.is_stopped)
+        if trial.score is None:
+            trial.error = trial.error or "has no validation part to be ranked by"
+        if trial.error:
+            self._study.tell_failed(proposed, trial.error, is_stopped=trial.is_stopped)
         else:
             self._study.tell(proposed, trial.cost)

@@ -45,12 +45,7 @@ class Study:
     """
 
     def __init__(
-        self,
-        config: SweepConfig,
-        folder: Path,
-        *,
-        settings: Dict[str, Any],
-        is_retried: bool = False,
+        self, config: SweepConfig, folder: Path, *, settings: Dict[str, Any], is_retried: bool
     ) -> None:
         optuna.logging.set_verbosity(optuna.logging.ERROR)
         self._config = config
@@ -153,7 +148,7 @@ def pruner_of(config: SweepConfig) -> optuna.pruners.BasePruner:
 
 
 def distribution_of(choices: Any) -> BaseDistribution:
-    """Return from what Optuna draws; values of a list as JSON, since a setting may be a list."""
+    """Return what Optuna draws from; values of a list as JSON, since a setting may be a list."""
     if isinstance(choices, list):
         return CategoricalDistribution([json.dumps(each, ensure_ascii=False) for each in choices])
     ((kind, (low, high)),) = choices.items()

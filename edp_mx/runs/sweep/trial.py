@@ -15,7 +15,8 @@ from edp_mx.runs.file_types import Record
 from edp_mx.runs.interrupted import has_begun, make_way
 from edp_mx.runs.record import settings_hash, settings_of
 from edp_mx.runs.run_directory import RunDirectory
-from edp_mx.runs.sweep.config import Places, Values, overrides_of
+from edp_mx.runs.sweep.config import Places, Values
+from edp_mx.runtime.config_files import overrides_of
 from edp_mx.runtime.files import write_text
 from edp_mx.runtime.structured import NotOfKind
 from edp_mx.tasks.intent_slot.task import INTENT_SLOT
@@ -35,7 +36,7 @@ class Trial:
 
     Attributes:
         values: its settings.
-        base: the configuration files that it sets this on top of.
+        base: the configuration files that they are laid over.
         hash: of all its settings.
         records: of all its runs, once it has been trained, here or before.
         error: why it failed, or was stopped.

@@ -30,6 +30,7 @@ def of_heads(tmp_path):
     """A folder with the record of a run of the shipped recipe with some other settings."""
     others = ["data.corpus=nlu_eval", "data.vocabulary.source=checkpoint", "model.intent_weight=3",
                "privacy.target_epsilon=3", "training.batch_size=3200", "training.average.kind=none",
+               "training.steps_per_epoch=7",
                f"model.start_from={tmp_path}", "privacy.assume_public=[vocabulary]"]  # fmt: skip
     settings = settings_of(load_config([CONFIGS / layer for layer in LAYERS], others))
     record = record_of("nlu_eval", n=4966, epsilon=3.0, ser=0.7)
@@ -66,6 +67,7 @@ def test_the_multiplier_is_that_of_calibrate_and_gives_the_epsilon(of_heads):
     (command,) = re.findall(r"edp-mx calibrate (.*)", planned("--records", of_heads))
     calibrated = json.loads(edp_mx("calibrate", "--json", *command.split()).stdout)
     z = found["recipe"]["noise_multiplier"]
+    assert "training.steps_per_epoch=7" in command.split()
     assert z == calibrated["noise_multiplier"] and found["delta"] == 1e-4
     held = json.loads(
         edp_mx("account", "--json", "--noise-multiplier", repr(z), *command.split()).stdout

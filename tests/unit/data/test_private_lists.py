@@ -7,7 +7,7 @@ from support.jsonl import write_jsonl
 from support.refusals import one_sentence
 from support.utterances import say
 
-from edp_mx.config import ExperimentConfig
+from edp_mx.config import ExperimentConfig, load_config
 from edp_mx.data.config import DataConfig
 from edp_mx.data.corpus import load_corpus
 from edp_mx.data.labels import LabelsConfig
@@ -62,6 +62,20 @@ def test_a_copy_of_the_corpus_is_no_public_sample_whatever_its_name(tmp_path, ke
         one_sentence(error, vocabulary_for, config, corpus)
     else:
         vocabulary_for(config, corpus)
+
+
+@pytest.mark.parametrize("settings", ["", "model: {family: bert}"], ids=["clc", "bert"])
+def test_an_empty_sample_gives_no_pieces_of_the_private_part_for_public_ones(tmp_path, settings):
+    write_jsonl(tmp_path / "mine.jsonl", [say(f"call number {i}") for i in range(100)])
+    (tmp_path / "public.txt").touch()
+    words = f"{{source: sample, path: {tmp_path / 'public.txt'}}}"
+    (tmp_path / "c.yaml").write_text(
+        f"data: {{corpus: mine, path: {tmp_path / 'mine.jsonl'}, split: 80/10/10, vocabulary: "
+        f"{words}}}\n{settings}"
+    )
+    config = load_config(tmp_path / "c.yaml")
+    error = r"data\.vocabulary\.path: .*public\.txt holds no utterances"
+    one_sentence(error, vocabulary_for, config, load_corpus(config.data))
 
 
 def at_hand(tmp_path, said):

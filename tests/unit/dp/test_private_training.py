@@ -448,12 +448,27 @@ def test_a_ledger_that_was_cut_states_no_epsilon(generator, tmp_path):
     whole = ledger.read_bytes()
     again = lambda: training(ready(mlp(), generator), folder=tmp_path, noise_multiplier=1.0)  # noqa: E731
     assert again().epsilon == private.epsilon
-    ledger.write_bytes(whole[: whole.rindex(b"\n", 0, -1) + 1])
-    with pytest.raises(UserError, match="is shorter than the checkpoint's"):
-        again()
+    for cut in (whole[: whole.rindex(b"\n", 0, -1) + 1], whole[:20], b""):
+        ledger.write_bytes(cut)
+        with pytest.raises(UserError, match="is shorter than the checkpoint's|holds no whole line"):
+            again()
     ledger.unlink()
     with pytest.raises(UserError, match="cannot read the ledger"):
         again()
+
+
+@pytest.mark.parametrize("size", [0, 20])
+def test_a_folder_that_a_crash_left_with_half_a_head_is_begun_anew(size, generator, tmp_path):
+    """Nothing had been released: the head is on the disk before the first step."""
+    ledger, whole = tmp_path / "privacy_ledger.jsonl", tmp_path / "whole"
+    for folder in (whole, tmp_path):
+        if folder == tmp_path:
+            ledger.write_bytes((whole / ledger.name).read_bytes()[:size])
+        private = training(ready(mlp(), generator), folder=folder, noise_multiplier=1.0)
+        for batch in private.batches(vectors(generator)):
+            private.step(batch)
+    found = [read_ledger(each / ledger.name) for each in (whole, tmp_path)]
+    assert found[0].entries == found[1].entries and found[1].entries
 
 
 def test_a_ledger_of_another_plan_states_no_epsilon(generator, tmp_path):

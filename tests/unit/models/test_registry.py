@@ -100,6 +100,10 @@ def test_what_a_family_does_not_have(config):
     encoder = TOY.build(config.model, config.data, vocabulary_for(config, load_corpus(config.data)))
     one_sentence("has no word vectors", encoder.set_word_vectors, np.zeros((3, 4)))
     assert read_start(ExperimentConfig().model) is None
+    error = (
+        r"model\.start_from: there is a checkpoint in Hugging Face's layout, .* no clc can start"
+    )
+    one_sentence(error, read_start, replace(ExperimentConfig().model, start_from="there"))
 
 
 @pytest.mark.parametrize(

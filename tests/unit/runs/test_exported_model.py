@@ -84,6 +84,9 @@ def test_a_threshold_says_out_of_scope_of_those_below_it(pair, tmp_path):
     answers = predicted(trained, LINES)
     trained.set_answering([])
     assert [label_of(answer) for answer in answers] == labels
+    as_set.set_answering(["threshold=0", 'out_of_scope="no # 1"'])
+    as_set.set_answering([setting])  # what was set before stays as it was written
+    assert {*map(label_of, predicted(as_set, LINES))} - {*labels} == {"no # 1"}
     as_set.set_answering(["threshold=0"])
     assert "out of scope" not in map(label_of, predicted(as_set, LINES))
 

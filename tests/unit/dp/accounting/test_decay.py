@@ -20,7 +20,6 @@ DECAYS = st.one_of(
 def test_factor_agrees_with_its_logarithm_and_never_rises(decay, epoch):
     assert decay.factor(epoch) == pytest.approx(math.exp(decay.log_factor(epoch)), rel=1e-12)
     assert decay.factor(epoch + 1) <= decay.factor(epoch) <= 1
-    assert decay.noise_multiplier_at(3.0, epoch) == 3.0 * decay.factor(epoch)
 
 
 def test_factors_are_the_papers():

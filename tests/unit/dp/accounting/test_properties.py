@@ -28,7 +28,7 @@ def composed(accountant, *, z, q, steps, rate=0.0, epochs=3):
     events = [
         Event(
             sampler,
-            decay.noise_multiplier_at(z, t),
+            z * decay.factor(t),
             steps if sampler == "poisson" else 1,
             q if sampler == "poisson" else 1.0,
         )

@@ -55,6 +55,7 @@ def test_what_is_left_out_of_its_settings_is_the_smallest_gpt2(tmp_path):
         ({"tie_word_embeddings": False}, "tie_word_embeddings is False"),
         ({"n_head": 3}, "hidden_size must be a multiple of the 3 heads, not 8"),
         ({"n_layer": "two"}, "num_layers"),
+        ({"n_embd": None, "n_inner": None}, "hidden_size"),
         ({"vocab_size": 7}, "has 40 pieces, but vocab_size in config.json is 7"),
         ({"n_positions": 20}, r"wpe.weight has shape \(16, 8\), .* make it \(20, 8\)"),
         ({"n_layer": 3}, "lacks the tensor h.2.ln_1.weight"),
