@@ -7,7 +7,6 @@ import os
 import random
 import shutil
 from functools import lru_cache, partial
-from pathlib import Path
 
 import numpy as np
 from fuzz.damage import damaged, damaged_json
@@ -19,6 +18,7 @@ from edp_mx.cli.predict import _answer_stream
 from edp_mx.config import dump_config, load_config
 from edp_mx.data.embeddings import EmbeddingsConfig, load_embeddings, read_embedding_words
 from edp_mx.data.readers import read_utterances
+from edp_mx.data.readers.columns_config import ColumnsConfig
 from edp_mx.data.splits import PARTS, Split, split_by_keys
 from edp_mx.data.strata import keys_of
 from edp_mx.data.synthetic import make_utterances
@@ -29,7 +29,6 @@ from edp_mx.errors import UserError
 from edp_mx.models.checkpoints.huggingface import read_checkpoint
 from edp_mx.runs.run_directory import RunDirectory
 
-CONFIGS = Path(__file__).resolve().parents[2] / "configs"
 WORDS = ["call", "mum", "wëather", "天気", "a"]
 
 
@@ -76,14 +75,6 @@ class Configurations(Subject):
     """YAML that includes YAML."""
 
     def make(self, folder):
-        for path in (CONFIGS / "atis_bert.yaml", CONFIGS / "recipe" / "clc.yaml",
-                     CONFIGS / "mechanism" / "dp_sgd.yaml"):  # fmt: skip
-            shutil.copy(path, folder / path.name)
-            for included in [*path.parent.glob("*.yaml"), *path.parent.glob("*/*.yaml")]:
-                other = folder / included.relative_to(path.parent)
-                if str(included.relative_to(path.parent)) in path.read_text():
-                    other.parent.mkdir(exist_ok=True)
-                    shutil.copy(included, other)
         (folder / "mine.yaml").write_text(
             "name: mine\ninclude: [part.yaml]\ndata: {corpus: health, size: 300}\n"
             "model: {family: clc, hidden_size: 8}\ntraining:\n  epochs: 3\n  learning_rate: 1e-3\n"
@@ -234,12 +225,13 @@ class Corpus(Subject):
     """A corpus of a few utterances in one layout."""
 
     layout = ""
+    columns = None
 
     def utterances(self):
         return list(make_utterances("health", size=6, seed=3))
 
     def read(self, folder):
-        for utterance in read_utterances(folder, self.layout):
+        for utterance in read_utterances(folder, self.layout, columns=self.columns):
             "".join((*utterance.tokens, *utterance.slots, utterance.intent)).encode("utf-8")
             assert len(utterance.tokens) == len(utterance.slots) > 0
 
@@ -272,6 +264,16 @@ class Tables(Corpus):
         for name, mark in (("a.csv", ","), ("b.tsv", "\t"), ("c.csv", ";")):
             lines = [mark.join(('"tokens"', "slots", "intent")), *map(mark.join, rows)]
             (folder / name).write_text("\n".join(lines))
+
+
+class Text(Corpus):
+    layout = "text"
+    columns = ColumnsConfig(intent="none")
+
+    def make(self, folder):
+        lines = "\n".join(" ".join(u.tokens) for u in self.utterances())
+        (folder / "a.txt").write_text(lines)
+        (folder / "b.txt.gz").write_bytes(gzip.compress(lines.encode(), mtime=0))
 
 
 class Parallel(Corpus):
@@ -522,6 +524,7 @@ SUBJECTS = {
         Models,
         JSONLines,
         Tables,
+        Text,
         Parallel,
         NLUEval,
         SNIPS,

@@ -16,6 +16,8 @@ from fuzz.cases import SUBJECTS
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from edp_mx.data.readers import FORMATS
+
 ROOT = Path(__file__).resolve().parents[2]
 CASES, BATCH = int(os.environ.get("EDP_MX_FUZZ_CASES", 100_000)), 2_500
 CHEAP = dict.fromkeys(SUBJECTS, 40)
@@ -26,6 +28,10 @@ CHEAP["Runs"] = 8
 def subject(request, tmp_path_factory):
     """Each subject, with its files made."""
     return SUBJECTS[request.param](tmp_path_factory.mktemp(request.param))
+
+
+def test_each_layout_has_a_subject():
+    assert {getattr(kind, "layout", "") for kind in SUBJECTS.values()} - {""} == {*FORMATS}
 
 
 def test_damaged_files_are_refused_in_a_sentence_or_read(subject):

@@ -5,8 +5,7 @@ import shutil
 
 import numpy as np
 import pytest
-from support.commands import CONFIGS, edp_mx, from_a_shell, read, rows, weights
-from support.pretraining import kill_in_the_middle
+from support.commands import CONFIGS, edp_mx, from_a_shell, interrupted, read, rows, weights
 
 TINY = [
     "data.size=600", "model.num_layers=2", "model.num_heads=2", "model.hidden_size=32",
@@ -124,15 +123,18 @@ def test_a_checkpoint_of_another_size_is_refused_with_what_to_leave_out(folder, 
 
 
 @pytest.mark.parametrize("trained", ["heads", pytest.param("rgp", marks=pytest.mark.slow)])
-def test_a_killed_run_goes_on_from_the_start_that_it_began_with_alone(trained, folder, tmp_path):
+def test_an_interrupted_run_goes_on_from_the_start_that_it_began_with_alone(
+    trained, folder, tmp_path
+):
     """Its checkpoint has what training changes, which for RGP are weights without a gradient."""
     start, run = tmp_path / "start", tmp_path / "killed"
     shutil.copytree(folder / "sgd", start)
     arguments = [folder / "sgd.yaml", "--set", *TINY, f"model.start_from={start}",
                  "data.vocabulary.source=checkpoint", f"model.trained={trained}",
-                 "training.epochs=100", "training.checkpoints.every_steps=3"]  # fmt: skip
+                 "training.epochs=3", "training.checkpoints.every_steps=3"]  # fmt: skip
     edp_mx("train", *arguments, "--run", tmp_path / "whole")
-    kill_in_the_middle(run, *arguments)
+    interrupted("train", *arguments, "--run", run, after=13)  # of 24 steps
+    assert not (run / "results.json").exists()
     with np.load(run / "checkpoint.npz") as kept:
         names = {name.partition("/")[2] for name in kept if name.startswith("weights/")}
     assert any("encoder" in name for name in names) == (trained == "rgp")

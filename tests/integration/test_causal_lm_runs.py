@@ -58,7 +58,7 @@ def test_a_killed_run_goes_on_with_the_same_curve(whole, tmp_path):
 
 def test_the_model_is_one_that_can_be_started_from(whole, tmp_path):
     run, config, _ = whole
-    settings = ["training.epochs=1", f"model.checkpoint={run / 'model'}",
+    settings = ["training.epochs=1", "data.size=400", f"model.checkpoint={run / 'model'}",
                 "data.vocabulary.source=checkpoint", "training.learning_rate=1e-9"]  # fmt: skip
     edp_mx("train", config, "--run", tmp_path / "run", "--set", *settings)
     assert rows(tmp_path / "run")[0]["loss"] < rows(run)[0]["loss"] / 2  # not from chance

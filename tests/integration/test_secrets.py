@@ -3,6 +3,8 @@
 import base64
 import os
 import resource
+import shutil
+import stat
 import subprocess
 import sys
 from pathlib import Path
@@ -10,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from support import commands
-from support.commands import CONFIGS, QUICKSTART, ROOT, edp_mx, lines_of, wait_for
+from support.commands import CONFIGS, QUICKSTART, ROOT, edp_mx, interrupted, lines_of, wait_for
 
 from edp_mx.dp.privacy.noise import NoiseStream
 from edp_mx.training.loop import TrainingLoop
@@ -88,10 +90,13 @@ def has_dumped(kind):
     return os.WCOREDUMP(status)
 
 
-@pytest.mark.skipif(
+can_dump = pytest.mark.skipif(
     resource.getrlimit(resource.RLIMIT_CORE)[1] == 0,
     reason="this machine forbids core dumps already, so that nothing would be seen",
 )
+
+
+@can_dump
 def test_a_process_that_holds_a_key_leaves_no_core_dump(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     assert not has_dumped("noise") and not has_dumped("draws")
@@ -100,10 +105,13 @@ def test_a_process_that_holds_a_key_leaves_no_core_dump(tmp_path, monkeypatch):
         pytest.skip("the kernel writes no core dump here at all")
 
 
+@can_dump
 @pytest.mark.skipif(not Path("/proc/self/limits").exists(), reason="limits are read from /proc")
 def test_a_training_has_its_core_dumps_off(tmp_path):
     run = tmp_path / "run"
-    process = commands.start("train", *DP_SGD, "--run", run, "--set", *SETTINGS,
+    allowed = 'ulimit -Sc "$(ulimit -Hc)" && exec "$@"'  # as it may not be for this process
+    process = commands.start(shutil.which("bash"), "-c", allowed, "bash", sys.executable, "-m",
+                             "edp_mx", "train", *DP_SGD, "--run", run, "--set", *SETTINGS,
                              "training.epochs=10000", "privacy.sampler=shuffle",
                              "training.batch_size=16")  # fmt: skip
     try:
@@ -114,3 +122,16 @@ def test_a_training_has_its_core_dumps_off(tmp_path):
     finally:
         process.kill()
         process.communicate()
+
+
+def test_a_run_is_its_owner_s_alone(tmp_path):
+    """Whatever the umask: the folder and all in it that holds more than settings."""
+    run, mask = tmp_path / "run", os.umask(0)
+    try:
+        interrupted("train", *DP_SGD, "--run", run, "--set", *SETTINGS, "training.batch_size=16",
+                    after=3)  # fmt: skip
+    finally:
+        os.umask(mask)
+    assert stat.S_IMODE(run.stat().st_mode) == 0o700 and (run / "checkpoint.npz").exists()
+    are_open = {path.name for path in run.rglob("*") if path.stat().st_mode & 0o077}
+    assert are_open <= {"README.md", "config.yaml"}  # written before the training began

@@ -208,7 +208,8 @@ def test_no_layer_scales_are_released_where_the_budget_of_the_corpus_is_too_smal
 
 def test_a_budget_of_the_corpus_is_not_judged_by_an_epsilon_that_does_not_hold(tmp_path):
     noise, budget = "privacy.noise_multiplier=2", "privacy.corpus_budget=1000"
-    private = [noise, "data.vocabulary.source=train", "data.labels.source=train"]
+    private = [noise, "training.epochs=1", "data.vocabulary.source=train",
+               "data.labels.source=train"]  # fmt: skip
     said = refused(*training(tmp_path / "run", *private, budget)[1:])
     assert "privacy.corpus_budget: epsilon is infinite whatever the noise" in said
     train(tmp_path / "run", *private, budget, "privacy.assume_public=[vocabulary]")

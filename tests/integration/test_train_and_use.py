@@ -302,12 +302,15 @@ def test_evaluate_refuses_a_corpus_that_has_changed(tmp_path):
     file = tmp_path / "mine" / "utterances.jsonl"
     settings = ["data.corpus=mine", f"data.path={file}", "data.vocabulary.source=train",
                 "data.labels.source=train"]  # fmt: skip
-    train(tmp_path / "run", settings=settings)
+    train(tmp_path / "run", settings=[*settings, "data.size=null", "training.epochs=1"])
     assert "SER" in edp_mx("evaluate", tmp_path / "run").stdout
     lines = file.read_text().splitlines()
-    for changed in (lines[:-50], [line.replace("call", "phone") for line in lines]):
+    for changed, said in (
+        (lines[:-50], "the split names the utterance"),
+        ([line.replace("call", "phone") for line in lines], "has changed since the run"),
+    ):
         file.write_text("\n".join(changed) + "\n")
-        edp_mx("evaluate", tmp_path / "run", code=2)
+        assert said in edp_mx("evaluate", tmp_path / "run", code=2).stderr
 
 
 def test_a_served_model_answers_as_predict_does(runs):
@@ -363,7 +366,7 @@ def test_the_budget_of_a_corpus_is_that_of_all_runs_on_it(runs, tmp_path_factory
     folder = tmp_path_factory.mktemp("budget")
     shutil.copytree(runs / "edp_exponential", folder / "first")
     train(folder / "second", settings=["training.epochs=2"])
-    train(folder / "third", settings=["data.split_seed=5"])
+    train(folder / "third", settings=["data.split_seed=5", "training.epochs=1"])
     shown = edp_mx("budget", folder, "--json", "--delta", 1e-4)
     found = json.loads(shown.stdout)
     rho = {}

@@ -14,8 +14,19 @@ from edp_mx.errors import UserError
 
 ACTIONS = {
     "audit": ("noise", "step", "one-run"),
-    "checkpoint": ("import", "describe"),
-    "data": ("make", "fetch", "describe", "text", "merge", "train-embeddings"),
+    "checkpoint": ("fetch", "import", "describe"),
+    "data": (
+        "make",
+        "fetch",
+        "describe",
+        "check",
+        "text",
+        "prompts",
+        "words",
+        "labels",
+        "merge",
+        "train-embeddings",
+    ),
 }
 COMMANDS = [(name, *action) for name in SUBCOMMANDS for action in [(), *zip(ACTIONS.get(name, ()))]]
 
