@@ -13,6 +13,7 @@ from typing import Any, Callable, Dict, List, Mapping, Sequence
 
 from edp_mx.reports.table import render_table, show_quartiles
 from edp_mx.runtime.files import write_json, write_text
+from edp_mx.runtime.threads import allowed_threads
 
 ROOT = Path(__file__).resolve().parents[1]
 FAMILIES = ("clc", "bert")
@@ -119,10 +120,8 @@ def record(options: argparse.Namespace, figures: Figures) -> None:
 
 def settle_threads() -> None:
     """Restart the script with OMP_NUM_THREADS set: by itself MXNet takes half the cores."""
-    if "OMP_NUM_THREADS" not in os.environ:
-        share = int(os.environ.get("HOROVOD_LOCAL_SIZE", "1"))
-        threads = max(1, (os.cpu_count() or 1) // share)
-        environment = {**os.environ, "OMP_NUM_THREADS": str(threads)}
+    if "OMP_NUM_THREADS" not in os.environ:  # workers have it from edp_mx
+        environment = {**os.environ, "OMP_NUM_THREADS": str(allowed_threads())}
         os.execve(sys.executable, [sys.executable, *sys.argv], environment)
 
 

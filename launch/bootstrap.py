@@ -277,7 +277,7 @@ def main() -> int:
     started = time.time()
     try:
         changed = install(venv, arguments.gpu)
-    except SetupError as error:
+    except (SetupError, OSError) as error:
         print(f"\nsetup: {error}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:

@@ -8,7 +8,6 @@
 #
 # NP is the number of workers of each training (default 1); they share the paper's 8 micro-batches.
 # Call it again to go on after an interruption.
-set -euo pipefail
 export NP=${NP:-1}
 . "$(dirname "${BASH_SOURCE[0]}")/environment.sh"
 export PYTHONPATH="$root${PYTHONPATH:+:$PYTHONPATH}"

@@ -6,7 +6,6 @@
 #     --budget-seconds 1800 --out results/table2.md
 #
 # It starts the workers itself. Call it again to go on after an interruption.
-set -euo pipefail
 export NP=1 # all cores, which the workers of a row share
 . "$(dirname "${BASH_SOURCE[0]}")/environment.sh"
 export PYTHONPATH="$root${PYTHONPATH:+:$PYTHONPATH}"

@@ -4,7 +4,6 @@
 #   launch/test.sh                           the default suite
 #   launch/test.sh -m slow                   the long ones
 #   launch/test.sh tests/unit/dp/accounting  one room
-set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/environment.sh"
 cd "$root"
 ruff check edp_mx experiments tests launch benchmarks setup.py

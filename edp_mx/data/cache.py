@@ -39,10 +39,11 @@ def cache_key(settings: Any, files: Iterable[Tuple[str, Path]]) -> str:
     Any byte that changes in a file, or in the code that reads, gives another name; times do not.
     """
     package = Path(__file__).parents[1]
+    rooms = [*(package / "data").rglob("*"), *(package / "metrics").rglob("*")]  # spans, values
+    rooms.append(package / "dp" / "accounting" / "units.py")  # whom a name stands for
     sources = [
         (path.relative_to(package).as_posix(), path)
-        for room in ("data", "metrics")  # spans and quoted values are in the latter
-        for path in sorted((package / room).rglob("*"))
+        for path in sorted(rooms)
         if path.suffix in (".py", ".yaml")
     ]
     digest = hashlib.sha256(json.dumps([settings, np.__version__]).encode())

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Dict, Iterator, List, Optional, Set
 
 from edp_mx.data.ids import digest_of
+from edp_mx.data.origin import beside, origins_beside, write_origin
 from edp_mx.data.readers import stream_utterances
 from edp_mx.data.readers.assembly import Assembler
 from edp_mx.data.readers.columns_config import ColumnsConfig
@@ -113,6 +114,9 @@ def check(
         for _ in sound:
             pass
         return findings
+    line = origins_beside(path)
+    if line or beside(out).exists():  # what a merged corpus was made of stays known
+        write_origin(beside(out), line)
     with suppress(_CutShort):
         write_json_lines(out, map(Utterance.to_json, sound))
         findings.is_written = True

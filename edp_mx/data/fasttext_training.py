@@ -20,6 +20,7 @@ from edp_mx.data.origin import noted_sources
 from edp_mx.data.text import lines_of, write_lines
 from edp_mx.errors import UserError
 from edp_mx.runtime.files import PathLike
+from edp_mx.runtime.processes import end_with_parent
 from edp_mx.runtime.progress import Progress, no_progress
 
 OUT_SUFFIXES = (".bin", ".vec", ".vec.gz")
@@ -159,6 +160,7 @@ def _train(
         env={**os.environ, "MALLOC_PERTURB_": "255"},  # glibc: new memory is zero
         stderr=subprocess.PIPE,
         text=True,
+        preexec_fn=end_with_parent,
     ) as process:
         total = text.stat().st_size * (1 + settings["epoch"])  # the first pass counts the words
         for _ in progress(_percents(process, total), "fastText", 100):

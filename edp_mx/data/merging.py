@@ -11,14 +11,14 @@ from typing import Dict, Iterable, Iterator, List, NamedTuple, Optional, Tuple
 from edp_mx.data.origin import noted_sources
 from edp_mx.data.readers import stream_utterances
 from edp_mx.data.readers.columns_config import ColumnsConfig
-from edp_mx.data.sources import find_named, is_standin
+from edp_mx.data.sources import STANDIN_SIZE, find_named, is_standin
 from edp_mx.data.synthetic import make_utterances
 from edp_mx.data.text import write_lines
 from edp_mx.data.utterance import Utterance
 from edp_mx.errors import UserError
 from edp_mx.runtime.files import PathLike
+from edp_mx.runtime.limits import MOST_COUNTED
 
-_MADE = 20_000  # utterances of a stand-in, before repeats are removed
 _DRAWS = 20  # a stand-in is drawn at most so many times for each distinct utterance
 _SUFFIXES = (".jsonl", ".jsonl.gz")
 
@@ -35,8 +35,10 @@ class Wanted(NamedTuple):
         corpus, colon, size = text.rpartition(":")
         if not colon or Path(text).exists():
             return cls(text)
-        if not size.isdecimal() or int(size) < 1:
-            raise UserError(f"{text}: after the colon comes a number of utterances, at least 1")
+        if not size.isdecimal() or not 1 <= int(size[:20]) <= MOST_COUNTED:
+            raise UserError(
+                f"{text}: after the colon comes a number of utterances, 1 to {MOST_COUNTED:,}"
+            )
         return cls(corpus, int(size))
 
     @property
@@ -102,7 +104,7 @@ def merge(
 def _choose(part: Wanted, seed: int, columns: Optional[ColumnsConfig]) -> List[Utterance]:
     """The distinct utterances of a corpus, or a random subset of them."""
     if is_standin(part.corpus):  # each utterance is a draw: the first are a random subset
-        size = part.size * _DRAWS if part.size else _MADE
+        size = part.size * _DRAWS if part.size else STANDIN_SIZE
         made = _distinct(make_utterances(part.corpus, size=size, seed=seed))
         chosen = list(islice(made, part.size))
     else:

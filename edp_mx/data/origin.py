@@ -193,7 +193,7 @@ def read_origin(path: PathLike) -> Tuple[Origin, ...]:
     except NotOfKind as error:
         raise UserError(
             f"{path} does not say where this comes from ({error}): it was damaged or changed, or "
-            "an older version wrote it; restore it, or remove it, and the origin counts as unknown"
+            "an older version wrote it; restore it, or make anew what it lies beside"
         ) from error
 
 
@@ -203,11 +203,16 @@ def corpora_of(data: DataConfig, train: Sequence[Utterance]) -> Tuple[Read, ...]
     return (own, *sources_of(data.path))
 
 
+def origins_beside(path: PathLike) -> Tuple[Origin, ...]:
+    """Return the origins of a merged corpus, or of those in a folder; nothing for any other."""
+    places = [beside(path), *sorted(Path(path).glob(f"*.{ORIGIN}"))]
+    return tuple(origin for place in places for origin in read_origin(place))
+
+
 def sources_of(path: Optional[PathLike]) -> Tuple[Read, ...]:
-    """Return the sources of a merged corpus; nothing for any other."""
-    if path is None:
-        return ()
-    return tuple(read for origin in read_origin(beside(path)) for read in origin.corpora)
+    """Return the sources of merged corpora; nothing for any other."""
+    found = () if path is None else origins_beside(path)
+    return tuple(read for origin in found for read in origin.corpora)
 
 
 @dataclass(frozen=True, eq=False)

@@ -30,8 +30,9 @@ def path_field(default: Any = None) -> Any:
 def user_cache() -> Optional[Path]:
     """Return `$EDP_MX_CACHE` or a folder of the user's cache; None where it is "off"."""
     named = os.environ.get("EDP_MX_CACHE")
-    home = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    return None if named == "off" else Path(named or home / "edp_mx")
+    if named:
+        return None if named == "off" else Path(named)
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache", "edp_mx")
 
 
 @contextmanager

@@ -137,7 +137,11 @@ def _interface(others: Set[str], nic: Optional[str]) -> Tuple[str, str]:
         return next((name, address) for name, address in found if address == "127.0.0.1")
     if nic is None:
         with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:  # which sends nothing
-            probe.connect((_resolved(sorted(others)[0]), 9))
+            host = sorted(others)[0]
+            try:
+                probe.connect((_resolved(host), 9))
+            except OSError as error:
+                raise UserError(f"HOSTS: no network leads to {host} ({error.strerror})") from error
             route = probe.getsockname()[0]
         return next((name, address) for name, address in found if address == route)
     for name, address in found:

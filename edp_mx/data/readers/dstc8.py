@@ -56,21 +56,27 @@ def _read(source: Path, assembler: Assembler, id_prefix: str) -> Iterator[Uttera
     """
     part = "" if id_prefix in ("", "train") else f"{id_prefix}_"
     for file in _files_of(source):
-        for dialogue in _of_type(list, read_json(file), "a list of dialogues", str(file)):
-            name = _value(dialogue, "dialogue_id", str, str(file))
-            turns = _value(dialogue, "turns", list, f"{file}, dialogue {name}")
-            if assembler.columns.prompt is not None:
-                id = "/".join(filter(None, (id_prefix, name)))
-                place = f"{file}, dialogue {name}"
-                yield from _replies(turns, assembler, id=id, place=place, user=f"{part}{name}")
-                continue
-            for number, turn in enumerate(turns, start=1):
-                place = f"{file}, dialogue {name}, turn {number}"
-                id = "/".join(filter(None, (id_prefix, name, str(number))))
-                with assembler.errors:
-                    said = _said(turn, assembler, id=id, place=place, user=f"{part}{name}")
-                    if said is not None:
-                        yield said
+        with assembler.file_errors:  # one that goes on reads the next file
+            yield from _turns(file, assembler, id_prefix, part)
+
+
+def _turns(file: Path, assembler: Assembler, id_prefix: str, part: str) -> Iterator[Utterance]:
+    """Stream the turns of one file."""
+    for dialogue in _of_type(list, read_json(file), "a list of dialogues", str(file)):
+        name = _value(dialogue, "dialogue_id", str, str(file))
+        turns = _value(dialogue, "turns", list, f"{file}, dialogue {name}")
+        if assembler.columns.prompt is not None:
+            id = "/".join(filter(None, (id_prefix, name)))
+            place = f"{file}, dialogue {name}"
+            yield from _replies(turns, assembler, id=id, place=place, user=f"{part}{name}")
+            continue
+        for number, turn in enumerate(turns, start=1):
+            place = f"{file}, dialogue {name}, turn {number}"
+            id = "/".join(filter(None, (id_prefix, name, str(number))))
+            with assembler.errors:
+                said = _said(turn, assembler, id=id, place=place, user=f"{part}{name}")
+                if said is not None:
+                    yield said
 
 
 def _said(

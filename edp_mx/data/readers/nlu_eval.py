@@ -112,7 +112,7 @@ def parse_annotation(text: str, place: str) -> Tuple[List[str], List[str]]:
 def _fold_order(path: Path) -> Tuple[int, str]:
     """Sort KFold_2 before KFold_10."""
     number = path.parent.parent.parent.name.rpartition("_")[2]
-    return int(number) if number.isdigit() else 0, path.name
+    return int(number[:9]) if number.isdecimal() else 0, path.name
 
 
 FORMAT = Format("nlu_eval", "KFold_*/testset/csv/*.csv", _find, _read, depth=4)

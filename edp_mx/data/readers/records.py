@@ -162,10 +162,12 @@ class RecordReader:
         known = self._label_names.get(name)
         is_number = isinstance(value, int) and not isinstance(value, bool)
         if isinstance(value, str) and known is not None and value.isdecimal():
-            value, is_number = int(value), True
+            value, is_number = int(value[:20]), True
         if not is_number:
             if not isinstance(value, str):
-                raise UserError(f'{place}: "{name}" holds {value!r}; labels are strings or numbers')
+                raise UserError(
+                    f'{place}: "{name}" holds {value!r}; labels are strings or whole numbers'
+                )
             return value
         if known is None:
             raise UserError(

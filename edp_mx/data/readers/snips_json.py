@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from itertools import count
 from pathlib import Path
 from typing import Any, Dict, Iterator, List, Optional, Tuple
 
@@ -36,13 +37,13 @@ def _read(path: Path, assembler: Assembler, id_prefix: str) -> Iterator[Utteranc
     Tokens are cut at blanks and at the edges of entities: one that ends in mid-word ("song" + "s
     please") gives two tokens, so that a span is exactly what was annotated.
     """
-    document = _read_document(path)
+    document, numbers = _read_document(path), count(1)  # of all intents
     for intent, records in document.items():
         if not isinstance(records, list):
             raise UserError(f'{path}: "{intent}" is not a list of utterances')
         for number, record in enumerate(records, start=1):
             place = f"{path}, utterance {number} of {intent}"
-            id = f"{id_prefix}/{number}"
+            id = f"{id_prefix}/{next(numbers)}"
             with assembler.errors:
                 tokens, tags = tag_chunks(_join_chunks(_chunks(record, place)))
                 yield assembler.assemble(tokens, tags, intent, id=id, place=place)

@@ -132,6 +132,15 @@ def test_nothing_is_written_where_a_file_has_no_readable_end(name, content, tmp_
     assert [path.name for path in tmp_path.iterdir()] == [name]
 
 
+def test_a_torn_file_of_dialogues_does_not_hide_the_next(tmp_path):
+    (tmp_path / "dialogues_001.json").write_text("[{")
+    dialogue = {"dialogue_id": "2", "turns": [SPOKEN_TURN, {"speaker": "USER"}]}
+    (tmp_path / "dialogues_002.json").write_text(json.dumps([dialogue]))
+    found = check(tmp_path)
+    assert (found.utterances, found.unread, found.left_out) == (1, 1, 1)
+    assert [each.count(f"dialogues_00{i}") for i, each in enumerate(found.errors, 1)] == [1, 1]
+
+
 def test_lines_that_are_not_utf8_are_errors_of_their_own_rows(tmp_path):
     table = b'text,slots,intent\na\xff,O,x\n"a\n\xfe",O,x\nb,O,x\n'
     for name, content in (("a.jsonl", f"{LINE}\n".encode() + b"\xff\n" + LINE.encode()),

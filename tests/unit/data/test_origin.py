@@ -8,6 +8,7 @@ import pytest
 from support.jsonl import write_jsonl
 from support.refusals import one_sentence
 
+from edp_mx.data.checking import check
 from edp_mx.data.config import DataConfig
 from edp_mx.data.corpus import load_corpus
 from edp_mx.data.fingerprint import fingerprint
@@ -19,6 +20,7 @@ from edp_mx.data.origin import (
     beside,
     noted_sources,
     read_origin,
+    sources_of,
     write_origin,
 )
 from edp_mx.data.text import digest
@@ -154,6 +156,17 @@ def test_a_file_that_could_not_be_written_anew_keeps_the_sources_of_the_old_one(
         found = [read.corpus for origin in read_origin(beside(out)) for read in origin.corpora]
         wanted = {"health": ["health"], "video": ["health", "video"]}
         assert found == wanted.get(name, [name])
+
+
+def test_a_folder_and_a_checked_copy_keep_what_merged_corpora_were_made_of(tmp_path):
+    (tmp_path / "start").mkdir()
+    merged = tmp_path / "start" / "train.jsonl"
+    with noted_sources(merged, [("health", MINE)], seed=1):
+        write_jsonl(merged, MINE)
+    check(merged, out=tmp_path / "sound.jsonl")
+    for path in (merged, merged.parent, tmp_path / "sound.jsonl"):
+        assert [read.corpus for read in sources_of(path)] == ["health"], path
+    assert sources_of(tmp_path / "nothing") == ()
 
 
 @pytest.mark.parametrize(

@@ -274,6 +274,15 @@ def test_snips_chunks_become_bio(tmp_path, chunks, words, tags):
     assert (" ".join(utterance.tokens), " ".join(utterance.slots)) == (words, tags)
 
 
+def test_a_snips_file_may_have_several_intents(tmp_path):
+    said = {"data": [{"text": "go"}]}
+    (tmp_path / "a.json").write_text(json.dumps({"Play": [said, said], "Stop": [said]}))
+    found = read_utterances(tmp_path / "a.json")
+    assert [(each.id, each.intent) for each in found] == [
+        ("a.json/1", "Play"), ("a.json/2", "Play"), ("a.json/3", "Stop")
+    ]  # fmt: skip
+
+
 def test_snips_folder_reads_the_full_file_once_in_both_encodings(tmp_path):
     snips_file(tmp_path, "train_PlayMusic_full.json", [{"text": "Clásicos"}], "latin-1")
     snips_file(tmp_path, "train_PlayMusic.json", [{"text": "Clásicos"}])
