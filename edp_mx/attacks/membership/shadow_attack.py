@@ -16,6 +16,7 @@ from edp_mx.config import ExperimentConfig, load_config
 from edp_mx.data.labels import LabelsConfig
 from edp_mx.data.synthetic import STANDINS
 from edp_mx.data.vocabulary import VocabularyConfig
+from edp_mx.dp.accounting.coverage import PRIVATE_INPUTS
 from edp_mx.errors import UserError
 from edp_mx.runs.file_types import Environment
 from edp_mx.runs.run_directory import RunDirectory
@@ -112,7 +113,8 @@ def shadow_config(config: ExperimentConfig) -> ExperimentConfig:
     """Return the settings of the run on another corpus: same architecture, training, mechanism.
 
     Words and labels come from the same source as the run's. Public lists that were made for the
-    corpus of the run are replaced by the training part of the shadow, which is not private.
+    corpus of the run are replaced by the training part of the shadow, which is not private: all
+    inputs count as public, also a start that was trained on the shadow's corpus.
     """
     data = config.data
     other = OTHER_CORPUS.get(data.corpus)
@@ -131,4 +133,5 @@ def shadow_config(config: ExperimentConfig) -> ExperimentConfig:
         data, corpus=other, path=None, layout="auto", split="paper", size=size,
         vocabulary=vocabulary, labels=labels,
     )  # fmt: skip
-    return replace(config, name=f"shadow_{other}", data=data)
+    privacy = replace(config.privacy, assume_public=tuple(PRIVATE_INPUTS))
+    return replace(config, name=f"shadow_{other}", data=data, privacy=privacy)
