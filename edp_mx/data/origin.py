@@ -174,18 +174,14 @@ def noted_sources(
 def _named(name: str, utterances: Iterable[Utterance], seed: int) -> List[Read]:
     """The identity of a named corpus, with its own sources where it was made of others."""
     if is_standin(name):
-        read = Read.of(DataConfig(corpus=name, split_seed=seed))
-        return [read.with_texts_of(utterances)]
+        return [Read.of(DataConfig(corpus=name, split_seed=seed)).with_texts_of(utterances)]
     path = find_named(name)
     read = Read.at(path.name.partition(".")[0], [path])
     return [read.with_texts_of(utterances), *sources_of(path)]
 
 
 def read_origin(path: PathLike) -> Tuple[Origin, ...]:
-    """Read the file of `write_origin`; refuse anything else.
-
-    Edge cases: nothing where the file is not there.
-    """
+    """Read the file of `write_origin`, nothing where there is none; refuse anything else."""
     if not Path(path).exists():
         return ()
     try:
@@ -203,16 +199,15 @@ def corpora_of(data: DataConfig, train: Sequence[Utterance]) -> Tuple[Read, ...]
     return (own, *sources_of(data.path))
 
 
-def origins_beside(path: PathLike) -> Tuple[Origin, ...]:
+def origins_beside(path: Optional[PathLike]) -> Tuple[Origin, ...]:
     """Return the origins of a merged corpus, or of those in a folder; nothing for any other."""
-    places = [beside(path), *sorted(Path(path).glob(f"*.{ORIGIN}"))]
+    places = [] if path is None else [beside(path), *sorted(Path(path).glob(f"*.{ORIGIN}"))]
     return tuple(origin for place in places for origin in read_origin(place))
 
 
 def sources_of(path: Optional[PathLike]) -> Tuple[Read, ...]:
     """Return the sources of merged corpora; nothing for any other."""
-    found = () if path is None else origins_beside(path)
-    return tuple(read for origin in found for read in origin.corpora)
+    return tuple(read for origin in origins_beside(path) for read in origin.corpora)
 
 
 @dataclass(frozen=True, eq=False)
