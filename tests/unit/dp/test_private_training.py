@@ -448,9 +448,12 @@ def test_a_ledger_that_was_cut_states_no_epsilon(generator, tmp_path):
     whole = ledger.read_bytes()
     again = lambda: training(ready(mlp(), generator), folder=tmp_path, noise_multiplier=1.0)  # noqa: E731
     assert again().epsilon == private.epsilon
-    for cut in (whole[: whole.rindex(b"\n", 0, -1) + 1], whole[:20], b""):
+    ledger.write_bytes(whole[: whole.rindex(b"\n", 0, -1) + 1])
+    with pytest.raises(UserError, match="is shorter than the checkpoint's"):
+        again()
+    for cut in (whole[:20], b""):
         ledger.write_bytes(cut)
-        with pytest.raises(UserError, match="is shorter than the checkpoint's|holds no whole line"):
+        with pytest.raises(UserError, match="is shorter than the checkpoint's"):
             again()
     ledger.unlink()
     with pytest.raises(UserError, match="cannot read the ledger"):

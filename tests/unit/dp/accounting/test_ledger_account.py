@@ -1,5 +1,7 @@
 """A ledger against its plan: every way in which they can differ is said, and nothing else."""
 
+import json
+
 import pytest
 from support.made_ledgers import (
     plan_with,
@@ -157,3 +159,13 @@ def test_a_release_of_alpha_with_other_noise_is_said(tmp_path):
         "the release of the layer scales has the effective noise multiplier 9.5, planned was 1.5",
     )
     assert account.planned.holds.epsilon.value > account.spent.holds.epsilon.value
+
+
+def test_a_head_of_this_version_that_is_none_names_line_1(tmp_path):
+    for name, value in (("epochs", "ten"), ("surplus", 1), ("release", None), ("delta", 0)):
+        path = write_plan(tmp_path / name, plan_with())
+        head, *rest = path.read_text().splitlines(keepends=True)
+        broken = json.loads(head)
+        broken["plan"][name] = value
+        path.write_text("".join([json.dumps(broken) + "\n", *rest]))
+        one_sentence("line 1", account_for, path)
